@@ -27,7 +27,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.names import FEW, HAM, SPAM, is_first_row, normal_label, rare_classes, real_name
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import STDIN, ReadingOptions, Skips
-from nbspam.reading.sources import find_source, read_labelled, read_unlabelled
+from nbspam.reading.sources import Source, read_labelled, read_unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import ProgressPasses
 
@@ -125,7 +125,7 @@ class Sources(NamedTuple):
         """Raise OptionError without a source, and SourceError for a source that does not exist."""
         self.check()
         for source in [*self.sources, *(source for _, source in self._labelled_sources())]:
-            find_source(source)
+            Source(source, ReadingOptions(), Skips()).check_exists()
 
     def _without_overlaps(self, reading: ReadingOptions) -> ReadingOptions:
         """Return options that read a source inside another source only once."""

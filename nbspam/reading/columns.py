@@ -24,13 +24,13 @@ product of the first three measures (words after the 40th of a cell are not coun
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from nbspam.errors import Remedy, SourceError, TableError
+from nbspam.errors import Remedy, TableError
 from nbspam.names import HAM, SPAM, answer_label, cell_label, normal_label
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.source import ReadingRequest
+from nbspam.reading.source import Input
 
 _NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each name, in an error
 
@@ -354,10 +354,14 @@ def name_rank_of(name: str) -> int:
 class _ColumnSearch(NamedTuple):
     """The search for the columns of a table."""
 
-    table: str  # its name in errors
+    source: Input
     names: list[str]  # column names; numbers in a table without names
     contents: list[list[str]]  # the sample's cells, by column
-    on_note: Callable[[SourceError], None]
+
+    @property
+    def table(self) -> str:
+        """The table's name in errors."""
+        return self.source.title
 
     def find_named(self, names: Sequence[str | None]) -> int | None:
         """Find the first column with one of these names, whatever the case; None without one."""
@@ -382,7 +386,7 @@ class _ColumnSearch(NamedTuple):
     def note(self, role: str, column: int, evidence: str, remedy: Remedy) -> None:
         """Note which column was chosen as label or text (the role), and by which evidence."""
         problem = f"{self.table}: {role}: column {self.names[column][:_NAME_SHOWN]!r} ({evidence})"
-        self.on_note(SourceError(problem, remedy))
+        self.source.note(problem, remedy)
 
     def refuse_rivals(self, role: str, columns: Sequence[int], remedy: Remedy) -> None:
         """Raise TableError if two or more columns are equally likely."""
@@ -390,21 +394,21 @@ class _ColumnSearch(NamedTuple):
             rivals = _quoted_names([self.names[i] for i in columns[:_VALUES_SHOWN]])
             raise TableError(f"{self.table}: each of {rivals} may be the {role}", remedy)
 
-    def label(self, is_needed: bool, is_given: bool) -> int | None:
+    def label(self) -> int | None:
         """Find the label column; None without one.  Raises TableError for equally good columns.
 
-        is_given: whether the user gives a label, so that a column must certainly be labels.
-
+        If the user gives a label, a column must certainly be labels.
         A rival has as good a name and as many values, and divides the rows in another way.
         """
         candidates = _candidates(self.contents, self.names)
-        candidates = [c for c in candidates if not is_given or c.kind <= _NAMED]
+        if self.source.label is not None:
+            candidates = [c for c in candidates if c.kind <= _NAMED]
         if not candidates:
             column = self.find_named(LABEL_NAMES)
             is_free = column is not None and not _is_verdict(self.names[column], self.names)
             return column if is_free and not self._is_nested(column or 0) else None
         best, *others = candidates
-        if not is_needed or best.n == 1:
+        if not self.source.require_labels or best.n == 1:
             return best.column
         others = [other for other in others if other.split != best.split and other.n > 1]
         rivals = [other.column for other in others if other.rank == best.rank]
@@ -483,25 +487,24 @@ class _ColumnSearch(NamedTuple):
 
 
 def find_columns(
-    table: str,
+    source: Input,
     header: Sequence[str] | None,
     sample: Sequence[Sequence[str]],
-    request: ReadingRequest,
     first: Sequence[str] = (),
 ) -> Columns:
     """Find the columns of a table, and note uncertain choices.
 
-    table: its name in errors.  header: the column names; None without a header.
+    header: the column names; None without a header.
     first: the first row of a table without a header.
     Raises TableError when a column that the user names is missing, when a required label column is
     missing, or when two columns are equally likely.
     """
-    options, require_labels = request.options.table, request.require_labels
+    options, require_labels = source.options.table, source.require_labels
     width = len(header) if header else usual_width(sample)
     names = list(header or ()) or [str(number + 1) for number in range(width)]
     whole = [row for row in sample if len(row) == width or not any(row[width:])]
     rows = whole if 10 * len(whole) >= len(sample) else sample
-    search = _ColumnSearch(table, names, columns_of(rows, len(names)), request.options.on_note)
+    search = _ColumnSearch(source, names, columns_of(rows, len(names)))
     text = search.find_required(options.text_column, first)
     label = search.find_required(options.label_column, first)
     learned = options.learned if header else ()
@@ -509,7 +512,7 @@ def find_columns(
         text = search.find_named([name for name, _ in learned]) if text is None else text
         label = search.find_named([name for _, name in learned]) if label is None else label
     if label is None:
-        label = search.label(require_labels, is_given=request.label is not None)
+        label = search.label()
     if text is None or (text == label and options.text_column is None):
         text = search.text(label) if label is not None or not require_labels else None
         if learned and text is not None and options.text_column is None:
@@ -518,7 +521,7 @@ def find_columns(
     if text is None or text == label:  # the only column looked like labels, but is the text
         text, label = text or 0, None
     if require_labels and label is None:
-        problem = f"{table}: no column among {_quoted_names(names)} looks like a label"
+        problem = f"{source.title}: no column among {_quoted_names(names)} looks like a label"
         raise search.failure(problem, Remedy.NAME_LABEL_COLUMN)
     if label is None:
         return Columns(tuple(header or ()), text, label, width)
@@ -527,8 +530,8 @@ def find_columns(
     yes = "" if classes & {SPAM, HAM} else class_meant_by_yes(names[label])
     answers = sorted(name for name in classes if answer_label(name) == SPAM != name)
     if yes == HAM and require_labels and answers:
-        problem = f"{table}: {answers[0]} in column {names[label][:_NAME_SHOWN]!r} means ham"
-        request.options.on_note(SourceError(problem, Remedy.OTHER_LABEL_COLUMN))
+        problem = f"{answers[0]} in column {names[label][:_NAME_SHOWN]!r} means ham"
+        source.note(f"{source.title}: {problem}", Remedy.OTHER_LABEL_COLUMN)
     is_known = label > text and len(values) <= _CLASSES_LIMIT and len(whole) >= _MIN_LABEL_ROWS
     usual = frozenset(values if is_known else ())
     return Columns(tuple(header or ()), text, label, width, yes, values=usual)

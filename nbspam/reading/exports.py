@@ -13,7 +13,7 @@ from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import bom_encoding
 from nbspam.reading.lines import decode_lines, decoding_of, wide_encoding
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import ReadingRequest, Source, SourceKind
+from nbspam.reading.source import Input, SourceKind
 
 _WIDE_SAMPLE = 1 << 12  # bytes in which UTF-16 is recognised
 _ROOT = lazy_pattern(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(smses|calls)\b", re.DOTALL)
@@ -28,7 +28,7 @@ _CHAT_LINE = lazy_pattern(
 _MIN_CHAT_LINES = 2
 
 
-def export_kind(source: Source) -> SourceKind | None:
+def export_kind(source: Input) -> SourceKind | None:
     """Return the kind of an exported file; None for any other file."""
     codec = bom_encoding(source.sample) or wide_encoding(source.sample[:_WIDE_SAMPLE])
     text = source.sample.decode(codec or "utf-8", "replace").lstrip("\ufeff")
@@ -93,21 +93,18 @@ def _parse_chat(lines: Iterator[str]) -> Iterator[str]:
 def _make_kind(name: str, texts: Callable[[Iterator[str]], Iterator[str]]) -> SourceKind:
     """Make a kind of export; texts: yields the messages in a file's lines."""
 
-    def read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-        options, number = request.options, 0
-        options.on_note(
-            SourceError(f"{source.path}: is {name}; each of its messages is read as one")
-        )
-        decoding = decoding_of(source.title, source.open, options)
-        lines = decode_lines(source.title, source.open, decoding, request.skips)
+    def read(source: Input) -> Iterator[RawMessage]:
+        title, number = source.title, 0
+        source.note(f"{title}: is {name}; each of its messages is read as one")
+        lines = decode_lines(title, source.open, decoding_of(source, source.open), source.skips)
         try:
             for text in filter(None, map(str.strip, texts(text for _, text in lines))):
                 number += 1
-                yield RawMessage(f"{source.title}:{number}", request.label, text)
+                yield RawMessage(f"{title}:{number}", source.label, text)
         except SourceError as error:
-            request.skips(source.title, f"{error}, and is read up to there")
+            source.skips(title, f"{error}, and is read up to there")
         if not number:
-            options.on_note(SourceError(f"{source.path}: there is no message in it"))
+            source.note(f"{title}: there is no message in it")
 
     return SourceKind(read, f"{name} has no labels")
 

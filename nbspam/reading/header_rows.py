@@ -17,7 +17,7 @@ empty cell above the index, which is a column of different numbers; and 0, 1, 2 
 import re
 from collections.abc import Sequence
 
-from nbspam.errors import Remedy, SourceError
+from nbspam.errors import Remedy
 from nbspam.names import HAM, SPAM, normal_label
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.columns import (
@@ -36,7 +36,7 @@ from nbspam.reading.columns import (
     text_by_content,
     words_of,
 )
-from nbspam.reading.source import ReadingRequest, TableOptions
+from nbspam.reading.source import Input, TableOptions
 
 _MAX_ROWS_ABOVE = 9  # above a header
 _MAX_NAME_LENGTH = 40  # characters
@@ -46,13 +46,13 @@ _INDEX = lazy_pattern(r"[0-9]+")
 _DIGIT = lazy_pattern(r"\d")
 
 
-def header_row_index(table: str, rows: list[Sequence[str]], request: ReadingRequest) -> int | None:
+def header_row_index(source: Input, rows: list[Sequence[str]]) -> int | None:
     """Find the row that names the columns; None if there is no header.
 
     A title, with fewer cells, may be above it.  Notes a header without usual names or below other
     rows, and a first row that is not a header but may look like one.
     """
-    options, on_note = request.options.table, request.options.on_note
+    options, table = source.options.table, source.title
     if options.header_row is False:
         return None
     sizes = [sum(cell.strip() != "" for cell in row) for row in rows]
@@ -76,12 +76,12 @@ def header_row_index(table: str, rows: list[Sequence[str]], request: ReadingRequ
             if i or not is_usual:
                 which = f"its row {i + 1}" if i else "its first row"
                 problem = f"{table}: {which} names the columns ({names})"
-                on_note(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
+                source.note(problem, Remedy.HEADER_IS_MESSAGE)
             return i
         others = {column_key(cell) for cell in row if cell.strip() not in repeated}
         if i == 0 and repeated and not others.isdisjoint(TEXT_NAMES):
             problem = f"{table}: its first row ({names}) is a message: {repeated[0]!r} occurs again"
-            on_note(SourceError(problem, Remedy.HEADER_IS_NAMES))
+            source.note(problem, Remedy.HEADER_IS_NAMES)
     return None
 
 

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
-from nbspam.errors import Remedy, SourceError
+from nbspam.errors import Remedy
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import bom_encoding
-from nbspam.reading.source import SAMPLE_BYTES, ReadingOptions, Skips
+from nbspam.reading.source import SAMPLE_BYTES, Input, Skips
 
 Opener = Callable[[], io.BufferedReader]
 Line = tuple[int, str]  # its number, its text with the line end
@@ -33,15 +33,15 @@ class Decoding(NamedTuple):
     has_cr: bool = False  # whether a CR without LF also ends a line
 
 
-def decoding_of(name: str, open_text: Opener, options: ReadingOptions) -> Decoding:
+def decoding_of(source: Input, open_text: Opener) -> Decoding:
     """Find the decoding of a text, and note a guessed charset; open_text: opens its bytes."""
     with open_text() as stream:
         first = stream.read(SAMPLE_BYTES)
     decoding = Decoding()
     if mark := bom_encoding(first):
         decoding = Decoding(mark, None) if is_wide(mark) else Decoding()
-    elif options.table.encoding:
-        decoding = Decoding(options.table.encoding, None)
+    elif encoding := source.options.table.encoding:
+        decoding = Decoding(encoding, None)
     else:
         charset = wide_encoding(first[:_WIDE_SAMPLE])
         if charset:
@@ -52,8 +52,8 @@ def decoding_of(name: str, open_text: Opener, options: ReadingOptions) -> Decodi
             is_first = charset in MULTIBYTE_CHARSETS
             decoding = Decoding(*((charset, "utf-8") if is_first else ("utf-8", charset)))
         if charset:
-            problem = f"{name}: is not UTF-8, and is read as {charset_title(charset)}"
-            options.on_note(SourceError(problem, Remedy.NAME_ENCODING))
+            problem = f"{source.title}: is not UTF-8, and is read as {charset_title(charset)}"
+            source.note(problem, Remedy.NAME_ENCODING)
     text = first.decode(decoding.codec, "replace")
     return decoding._replace(has_cr=text.count("\r") - text.count("\r\n") > text.count("\n"))
 

@@ -12,8 +12,7 @@ from nbspam.reading.source import (
     PARQUET,
     SAMPLE_BYTES,
     TABLE_FORMATS,
-    ReadingRequest,
-    Source,
+    Input,
     SourceKind,
     TableOptions,
 )
@@ -70,16 +69,16 @@ def _looks_like_table(texts: list[str]) -> tuple[str, str] | None:
     return None
 
 
-def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_labelled(source: Input) -> Iterator[RawMessage]:
     """Yield the rows of a stream's table; a stream with labels cannot be a single message."""
-    content = rows.stream_content(source, "", request.options, patience=None)
+    content = rows.stream_content(source, "", patience=None)
     with content.beginning() as beginning:
         look = looks_like(beginning.read(SAMPLE_BYTES))
     if look is None or look[1] not in TABLE_FORMATS:
         content.whole().close()
         problem = f"{source.title}: {source.stream_name} has no labels that can be recognised"
         raise SourceError(problem, Remedy.GIVE_LABEL_OR_FORMAT)
-    yield from tables.read_table(content._replace(form=look[1]), request)
+    yield from tables.read_table(content._replace(form=look[1]))
 
 
 # Standard input or a pipe where labels are needed and no format is given.

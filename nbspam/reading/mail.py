@@ -12,28 +12,16 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from nbspam.errors import AccountError, NbspamError, Remedy, SourceError, one_line
+from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import HAM, SPAM, maildir_flags, normal_label, real_name
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import decode
 from nbspam.reading.compression import TABLE_SUFFIXES, bare_suffix, is_mail_store_file
 from nbspam.reading.folder_names import use_of_name
 from nbspam.reading.header_fields import decode_words
-from nbspam.reading.lines import (
-    Decoding,
-    Opener,
-    decode_lines,
-    nonblank_lines,
-)
+from nbspam.reading.lines import Decoding, decode_lines, nonblank_lines
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, is_mail
-from nbspam.reading.source import (
-    ReadingRequest,
-    Skips,
-    Source,
-    SourceKind,
-    note_empty,
-    read_one,
-)
+from nbspam.reading.source import Input, SourceKind, note_empty, read_one
 
 # Mboxes
 #
@@ -205,41 +193,25 @@ def _unquote(piece: bytes, limit: int) -> bytes:
     return _QUOTED.sub(rb"\1", message) if b">From " in message else message
 
 
-def mbox_messages(
-    label: str | None, seen: bool, name: str, open_box: Opener, skips: Skips
-) -> Iterator[RawMessage]:
-    """Yield the messages of the mbox called `name`.
-
-    seen: leave out messages that their owner has not read.
-    skips: receives messages that Gmail's labels put into another class.
-    open_box: opens its bytes.
-    """
-    with open_box() as stream:
+def _read_mbox(source: Input) -> Iterator[RawMessage]:
+    """Yield the messages of an mbox; notes those that Gmail's labels put into another class."""
+    seen, label, title = source.options.seen, source.label, source.title
+    if seen and source.is_file:
+        with source.open() as stream:
+            flags = map(is_read, messages(stream, _HEADER_LIMIT))
+            if all(flag is None for flag in flags):
+                reason = "no message has a Status line, so which were read is unknown"
+                source.skips.note(title, reason, Remedy.LEAVE_OUT_SEEN)
+    with source.open() as stream:
         for number, raw in enumerate(messages(stream, BYTES_LIMIT), 1):
             if number == 1 and _INTERNAL.search(raw, 0, _HEADER_LIMIT) and b"X-IMAP" in raw:
                 continue
             if not (is_read(raw) if seen else not _is_expunged(raw)):
                 continue
             if reason := _contradiction(label, raw):
-                skips.note(f"{name}:{number}", reason)
+                source.skips.note(f"{title}:{number}", reason)
             else:
-                yield RawMessage(f"{name}:{number}", label, raw)
-
-
-def note_missing_flags(source: Source, request: ReadingRequest) -> None:
-    """Note that an mbox without flags is left out, if only read mail is to be read."""
-    if request.options.seen and source.is_file:
-        with source.open() as stream:
-            flags = map(is_read, messages(stream, _HEADER_LIMIT))
-            if all(flag is None for flag in flags):
-                reason = "no message has a Status line, so which were read is unknown"
-                request.skips.note(source.title, reason, Remedy.LEAVE_OUT_SEEN)
-
-
-def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    note_missing_flags(source, request)
-    seen = request.options.seen
-    return mbox_messages(request.label, seen, source.title, source.open, request.skips)
+                yield RawMessage(f"{title}:{number}", label, raw)
 
 
 MBOX = SourceKind(_read_mbox, "an mbox has no labels")
@@ -248,11 +220,11 @@ MBOX = SourceKind(_read_mbox, "an mbox has no labels")
 # Files with one message: files that no other kind recognises
 
 
-def _read_file(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    if request.options.require_content and not source.sample.strip():
-        note_empty(source, request)
+def _read_file(source: Input) -> Iterator[RawMessage]:
+    if source.options.require_content and not source.sample.strip():
+        note_empty(source)
     else:
-        yield RawMessage(str(source.path), request.label, source.path)
+        yield RawMessage(source.title, source.label, source.path)
 
 
 EMPTY_FILE = SourceKind(_read_file, "an empty file has no labels")
@@ -279,7 +251,7 @@ def is_within(path: object, folder: str) -> bool:
     return os.path.join(real, "").startswith(os.path.join(folder, ""))  # noqa: PTH118
 
 
-def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
+def _is_left_out(entry: Path, root: str, source: Input) -> bool:
     """Return whether an entry of a folder is a link that is not followed, and note such a link.
 
     root: the real path of the source.
@@ -287,23 +259,24 @@ def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
     if not entry.is_symlink():
         return False
     if not entry.exists():
-        request.skips(str(entry), "the link leads nowhere")
+        source.skips(str(entry), "the link leads nowhere")
     elif is_within(root, os.path.realpath(entry)):
-        request.skips(str(entry), "the link leads to a folder that contains it")
-    elif not (request.options.outside or is_within(entry, root)):
-        request.skips(str(entry), f"the link leads out of {root}", Remedy.ALLOW_OUTSIDE)
+        source.skips(str(entry), "the link leads to a folder that contains it")
+    elif not (source.options.outside or is_within(entry, root)):
+        source.skips(str(entry), f"the link leads out of {root}", Remedy.ALLOW_OUTSIDE)
     else:
         return False
     return True
 
 
-def _is_other_source(path: Path, request: ReadingRequest) -> bool:
+def _is_other_source(path: Path, source: Input) -> bool:
     """Return whether a folder's entry is another source; note that source's different label."""
-    if (label := request.options.source_labels.get(real_name(path))) is None:
+    if (label := source.options.source_labels.get(real_name(path))) is None:
         return False
-    if label != request.label:
-        problem = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
-        request.options.on_note(SourceError(problem))
+    if label != source.label:
+        source.note(
+            f"{path}: is given as a source of its own and is read only as {label or 'that'}"
+        )
     return True
 
 
@@ -328,9 +301,9 @@ def _maildir_parts(path: Path) -> list[Path]:
     return [path / "cur", new] if new.is_dir() else [path / "cur"]
 
 
-def _maildir_entries(parts: list[Path], request: ReadingRequest) -> list[Path]:
+def _maildir_entries(parts: list[Path], source: Input) -> list[Path]:
     """List the messages of a Maildir; on request only messages that are read and not deleted."""
-    if not request.options.seen:
+    if not source.options.seen:
         return [entry for part in parts for entry in _entries(part)]
     if not parts[0].with_name("new").is_dir():
         raise _not_recorded_error(parts[0].parent)
@@ -343,19 +316,19 @@ def _maildir_entries(parts: list[Path], request: ReadingRequest) -> list[Path]:
 _UNSEEN = lazy_pattern(r"^unseen:(.*)$", re.MULTILINE)
 
 
-def _folder_entries(path: Path, request: ReadingRequest) -> tuple[list[Path], bool]:
+def _folder_entries(source: Input) -> tuple[list[Path], bool]:
     """List a folder that is not a Maildir; also return whether it records which mail was read.
 
     MH folders record that in a file: unseen messages are left out on request, deleted messages
     always.
     """
-    entries = _entries(path)
+    entries = _entries(source.path)
     try:
-        sequences = (path / ".mh_sequences").read_text("utf-8", "replace")
+        sequences = (source.path / ".mh_sequences").read_text("utf-8", "replace")
     except OSError:
         return entries, False
     unseen: set[str] = set()
-    if request.options.seen and (line := _UNSEEN.search(sequences)):
+    if source.options.seen and (line := _UNSEEN.search(sequences)):
         for first, _, last in (part.partition("-") for part in line[1].split()):
             if first.isdecimal() and (last or first).isdecimal():
                 unseen.update(map(str, range(int(first), min(int(last or first), _MH_LIMIT) + 1)))
@@ -366,145 +339,128 @@ def _not_recorded_error(path: Path) -> SourceError:
     return SourceError(f"{path}: does not record which messages were read", Remedy.LEAVE_OUT_SEEN)
 
 
-def _is_box(entry: Path, names: set[str]) -> bool:
-    """Return whether a file in a folder is an mbox by its name and its first bytes.
-
-    Thunderbird stores folders as mboxes (each with an .msf file); Apple Mail and Google export
-    them.  names: the names of all files in the folder.
-    """
-    may_be = entry.suffix.lower() == ".mbox" or entry.name == "mbox" or f"{entry.name}.msf" in names
-    return may_be and is_mbox(Source(str(entry)).sample)
-
-
 _MAIL_ENDINGS = frozenset((".eml", ".emlx"))
 # Suffixes of the files that exports put next to messages.
 _SIDE_ENDINGS = frozenset(".json .meta .html .htm .css .js .ini".split())
 
 
-def _is_side_file(entry: Path, endings: set[str]) -> bool:
-    """Return whether an export wrote a file next to the messages of a folder.
+def _kind_in_folder(entry: Input, names: set[str], endings: set[str]) -> SourceKind:
+    """Recognise the kind of a file in a folder: by its name and content, else one message.
 
-    A suffix other than .eml, or the suffix of a file about messages, shows that, unless the file
-    has a mail.  endings: the suffixes of all files in the folder.
+    Thunderbird stores folders as mboxes (each with an .msf file); Apple Mail and Google export
+    them.  A suffix other than .eml, or the suffix of a file about messages, shows a file that an
+    export puts next to the messages, unless it has a mail.  Raises OSError.
+    names, endings: of all files in the folder.
     """
-    ending = bare_suffix(entry)
+    name, ending = entry.path.name, entry.suffix
+    may_be_box = ending == ".mbox" or name == "mbox" or f"{name}.msf" in names
+    if may_be_box and is_mbox(entry.sample):
+        return MBOX
     is_other = bool(endings & _MAIL_ENDINGS) and ending not in _MAIL_ENDINGS
     is_about = ending in _SIDE_ENDINGS and len(endings) > 1
-    if not (is_other or is_about or entry.stem.casefold() == "readme"):
-        return False
-    return not _starts_like_mail(entry)
+    may_be_side_file = is_other or is_about or entry.path.stem.casefold() == "readme"
+    if not (may_be_side_file or ending in TABLE_SUFFIXES) or is_mail(entry.sample):
+        return MAIL
+    return _SIDE_FILE if may_be_side_file else _TABLE
 
 
-def _starts_like_mail(entry: Path) -> bool:
-    """Return whether a file starts like a mail, or cannot be read, which its reader will report."""
-    try:
-        return is_mail(Source(str(entry)).sample)
-    except (OSError, EOFError, NbspamError):
-        return True
+def _note_side_file(entry: Input) -> Iterator[RawMessage]:
+    entry.skips.note(entry.name, "is no message, but a file that an export puts next to messages")
+    return iter(())
 
 
-def _note_if_mbox(entry: Path, request: ReadingRequest) -> bool:
-    """Note a file in a folder that is read as one message but looks like an mbox."""
-    try:
-        sample = Source(str(entry)).sample
-    except (OSError, EOFError, NbspamError):  # its reader will report it
-        return False
-    if is_box := is_mbox(sample) and count_separators(sample) > 0:
-        problem = f"{entry}: looks like an mbox, and in a folder is read as one message"
-        request.options.on_note(SourceError(f"{problem}; name such a file as a source of its own"))
-    return is_box
+def _read_table(entry: Input) -> Iterator[RawMessage]:
+    from nbspam.reading.tables import read_in_folder  # not needed for mail
+
+    return read_in_folder(entry)
+
+
+_SIDE_FILE = SourceKind(_note_side_file)
+_TABLE = SourceKind(_read_table)
 
 
 def _read_files(
-    path: Path, request: ReadingRequest, root: str, visited: set[Path], depth: int = 0
+    folder: Input, root: str, visited: set[Path], depth: int = 0
 ) -> Iterator[RawMessage]:
     """Yield the files of a folder and its sub-folders, sorted by name, without dot files.
 
     root: the real path of the source.
     visited: the folders read so far, with links resolved, because a link may lead back to them.
     """
+    path, options, skips = folder.path, folder.options, folder.skips
     real = path.resolve()
     if real in visited:
-        request.skips(str(path), "the link leads to a folder that was read already")
+        skips(str(path), "the link leads to a folder that was read already")
         return
     if depth > _DEPTH_LIMIT:
-        request.skips(str(path), f"the folder is more than {_DEPTH_LIMIT} folders deep")
+        skips(str(path), f"the folder is more than {_DEPTH_LIMIT} folders deep")
         return
     visited.add(real)
     if parts := _maildir_parts(path):
-        parts = [part for part in parts if not _is_left_out(part, root, request)]
-        entries, has_read_flags = _maildir_entries(parts, request) if parts else [], True
+        parts = [part for part in parts if not _is_left_out(part, root, folder)]
+        entries, has_read_flags = _maildir_entries(parts, folder) if parts else [], True
     else:
-        entries, has_read_flags = _folder_entries(path, request)
+        entries, has_read_flags = _folder_entries(folder)
     inside, should_note = {entry.name for entry in entries}, not has_read_flags
     # Compare names first, because resolving each file's path would take as long as listing them.
-    others = {path.rpartition(os.sep)[2] for path in request.options.source_labels}
+    others = {path.rpartition(os.sep)[2] for path in options.source_labels}
     folders = {entry for entry in entries if entry.is_dir()}
     # "/" is a sub-folder, because the messages may be in it.
     endings = set() if parts else {"/" if e in folders else bare_suffix(e) for e in entries}
-    for entry in entries:
-        is_folder = entry in folders
-        if (entry.name in others or (is_folder and others)) and _is_other_source(entry, request):
+    for path in entries:
+        is_folder = path in folders
+        if (path.name in others or (is_folder and others)) and _is_other_source(path, folder):
             continue
-        if _is_left_out(entry, root, request):
+        if _is_left_out(path, root, folder):
             continue
-        if is_folder and entry.name == "Attachments" and "Messages" in inside:
+        if is_folder and path.name == "Attachments" and "Messages" in inside:
             continue  # Apple Mail stores them next to the messages
+        entry = folder.entry(path)
         if is_folder:
             try:
-                yield from _read_files(entry, request, root, visited, depth + 1)
+                yield from _read_files(entry, root, visited, depth + 1)
             except PermissionError as error:
-                request.skips(str(entry), f"the folder cannot be read ({error.strerror})")
-        elif entry.is_file():
-            if not parts and _is_box(entry, inside):
-                yield from _read_mbox(Source(str(entry)), request)
+                skips(entry.name, f"the folder cannot be read ({error.strerror})")
+        elif path.is_file():
+            try:
+                kind = MAIL if parts else _kind_in_folder(entry, inside, endings)
+                is_box = should_note and is_mbox(entry.sample) and count_separators(entry.sample)
+            except OSError:  # the reader of the message will report it
+                kind, is_box = MAIL, False
+            is_unread = options.seen and not has_read_flags and not is_mail_store_file(path.name)
+            if is_unread and kind is not MBOX:
+                raise _not_recorded_error(folder.path)
+            if kind is not MAIL:
+                yield from kind.read(entry)
                 continue
-            if request.options.seen and not has_read_flags and not is_mail_store_file(entry.name):
-                raise _not_recorded_error(path)
-            is_side_file = not parts and _is_side_file(entry, endings)
-            is_table = bare_suffix(entry) in TABLE_SUFFIXES and not _starts_like_mail(entry)
-            if is_side_file or is_table:
-                yield from _rows_in_folder(entry, request, is_side_file)
-                continue
-            if should_note:  # once in each folder
-                should_note = not _note_if_mbox(entry, request)
-            yield RawMessage(str(entry), request.label, entry)
-
-
-def _rows_in_folder(
-    entry: Path, request: ReadingRequest, is_side_file: bool
-) -> Iterator[RawMessage]:
-    """Yield the rows of a table in a folder of messages; note an export's file instead."""
-    if is_side_file:
-        reason = "is no message, but a file that an export puts next to messages"
-        request.skips.note(str(entry), reason)
-        return
-    from nbspam.reading.tables import read_in_folder  # not needed for mail
-
-    yield from read_in_folder(entry, request)
+            if is_box:
+                should_note = False  # once in each folder
+                problem = "looks like an mbox, and in a folder is read as one message"
+                entry.note(f"{path}: {problem}; name such a file as a source of its own")
+            yield RawMessage(entry.name, entry.label, path)
 
 
 def _class_folders(path: Path) -> list[Path]:
     return [entry for entry in _entries(path) if entry.is_dir()]
 
 
-def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_class_folders(source: Input) -> Iterator[RawMessage]:
     """Yield the files of each sub-folder; the sub-folder's name is their class."""
     for entry in _entries(source.path):
-        if entry.is_file() and not _is_other_source(entry, request):
-            request.skips.note(
+        if entry.is_file() and not _is_other_source(entry, source):
+            source.skips.note(
                 str(entry), "the file is not in the folder of a class", Remedy.GIVE_OUTSIDE_LABEL
             )
     root = real_name(source.path)
     for folder in _class_folders(source.path):
-        if _is_other_source(folder, request) or _is_left_out(folder, root, request):
+        if _is_other_source(folder, source) or _is_left_out(folder, root, source):
             continue
         name = folder.name.rpartition("=")[2] or folder.name  # Spark's `label=spam`
         if label := normal_label(name):
-            request.skips.record_spelling(label, name)
-            yield from _read_files(folder, request._replace(label=label), root, visited=set())
+            source.skips.record_spelling(label, name)
+            yield from _read_files(source.entry(folder, label), root, visited=set())
         else:
-            request.skips(str(folder), "the folder's name has no printable character")
+            source.skips(str(folder), "the folder's name has no printable character")
 
 
 def has_classes(path: Path) -> bool:
@@ -514,7 +470,7 @@ def has_classes(path: Path) -> bool:
 
 CLASS_FOLDERS = SourceKind(_read_class_folders)
 FOLDER = SourceKind(
-    lambda source, request: _read_files(source.path, request, real_name(source.path), set()),
+    lambda source: _read_files(source, real_name(source.path), set()),
     "the folder has no sub-folder for each class",
 )
 
@@ -528,18 +484,18 @@ _PATHS_TRIED = 20  # at least one of these paths must be a file
 _INDEX_LINE = lazy_pattern(r"(\S+)\s+(\S.*)")
 
 
-def is_index(source: Source, require_labels: bool) -> bool:
+def is_index(source: Input) -> bool:
     """Return whether a file is an index.
 
     A file called index is an index if any of its lines is a label and a path.
-    require_labels: a file of any other name is an index, too, if each line is a label and a path,
-    and one of the first paths is a file.  Otherwise the file is a message, and a message must not
-    name files to be read.
+    If labels are required, a file of any other name is an index, too, if each line is a label and a
+    path, and one of the first paths is a file.  Otherwise the file is a message, and a message must
+    not name files to be read.
     """
     lines = [_INDEX_LINE.fullmatch(line.strip()) for line in source.lines]
     if "index" in (source.path.name, source.suffix[1:]) and any(lines):
         return True
-    if not (require_labels and all(lines)):
+    if not (source.require_labels and all(lines)):
         return False
     names = [line[2] for line in lines[:_PATHS_TRIED] if line]
     try:
@@ -548,8 +504,8 @@ def is_index(source: Source, require_labels: bool) -> bool:
         return False
 
 
-def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    skips, folder = request.skips, source.path.parent
+def _read_index(source: Input) -> Iterator[RawMessage]:
+    skips, folder = source.skips, source.path.parent
     allowed = real_name(folder.resolve().parent)
     lines = decode_lines(source.title, source.open, Decoding(), skips)
     for number, text in nonblank_lines(lines):
@@ -563,7 +519,7 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
             skips(place, "the label has no printable character")
             continue
         path, name = folder / line[2], one_line(line[2])[:200]
-        if not (request.options.outside or is_within(path, allowed)):
+        if not (source.options.outside or is_within(path, allowed)):
             problem = f"{place}: {name} is outside {allowed}, the folder above the index's own"
             raise SourceError(problem, Remedy.ALLOW_OUTSIDE)
         if os.path.isfile(path):  # noqa: PTH113 (a name too long for a file raises in pathlib)
@@ -575,15 +531,15 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
 INDEX = SourceKind(_read_index)
 
 
-def _read_imap(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_imap(source: Input) -> Iterator[RawMessage]:
     """Yield the messages of a folder at a mail server; raises AccountError."""
-    options = request.options
+    options = source.options
     if options.read_imap_folder is None:
         raise AccountError(
             f"{source.name}: the library does not know the password; read it with the command line"
         )
-    for name, content in options.read_imap_folder(source.name, options.seen, request.skips):
-        yield RawMessage(name, request.label, content)
+    for name, content in options.read_imap_folder(source.name, options.seen, source.skips):
+        yield RawMessage(name, source.label, content)
 
 
 IMAP_FOLDER = SourceKind(_read_imap, "an IMAP folder has no labels")

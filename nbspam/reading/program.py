@@ -10,7 +10,7 @@ from nbspam.reading import rows
 from nbspam.reading.columns import is_label_last
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import TableRow
-from nbspam.reading.source import ReadingOptions, ReadingRequest, Skips
+from nbspam.reading.source import Input, ReadingOptions, Skips
 from nbspam.reading.tables import MemoryTable, TablePlan, frame_table, plan_of, with_fields
 
 if TYPE_CHECKING:  # it takes half a second to start
@@ -37,15 +37,15 @@ def frame_messages(
     require_labels: as for `read_table`.
     Raises TableError when the columns cannot be found.
     """
-    request = ReadingRequest(options, skips, require_labels=require_labels)
-    return _row_messages("the data frame", frame_table(frame), request)
+    source = Input("the data frame", options, skips, require_labels=require_labels)
+    return _row_messages(source, frame_table(frame))
 
 
-def _row_messages(name: str, table: MemoryTable, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the rows of a table in memory, called `name` in errors, as messages."""
-    names, values = with_fields(*table, request.options.table)
+def _row_messages(source: Input, table: MemoryTable) -> Iterator[RawMessage]:
+    """Yield the rows of a table in memory as messages; source: names the table in errors."""
+    names, values = with_fields(*table, source.options.table)
     if not names:
-        raise TableError(f"{name}: it has no columns; give one with labels and texts")
+        raise TableError(f"{source.title}: it has no columns; give one with labels and texts")
 
     def cell(value: Any, keep_bytes: bool = True) -> Any:
         if isinstance(value, bytes):
@@ -58,11 +58,11 @@ def _row_messages(name: str, table: MemoryTable, request: ReadingRequest) -> Ite
     texts: list[TableRow] = [
         (0, [cell(value, keep_bytes=False) for value in row]) for row in sample
     ]
-    plan = plan_of(name, list(map(str, names)), texts, request)
+    plan = plan_of(source, list(map(str, names)), texts)
     used = [i for i in (plan.columns.text, plan.columns.label) if i is not None]
     narrow = plan.columns._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used))
     table_rows = enumerate([cell(row[i]) for i in used] for row in itertools.chain(sample, values))
-    yield from TablePlan(narrow, request.require_labels).messages("row", table_rows, request.skips)
+    yield from TablePlan(narrow, source.require_labels).messages("row", table_rows, source.skips)
 
 
 def iter_api_messages(
@@ -104,17 +104,17 @@ def labelled_messages(
             f"the source is of the type {type(messages).__name__}; give a name, pairs or a"
             " DataFrame"
         )
-    request = ReadingRequest(options, skips, require_labels=True)
     if getattr(messages, "ndim", 1) == 2:  # a numpy array
         table = list(range(getattr(messages, "shape", (0, 0))[1])), iter(messages)
-        return _row_messages("the array", table, request)
+        return _row_messages(Input("the array", options, skips, require_labels=True), table)
     items = iter(messages)
     sample = list(itertools.islice(items, rows.SAMPLE_ROWS))
     items = itertools.chain(sample, items)
     if sample and all(isinstance(item, Mapping) for item in sample):
         names = list(dict.fromkeys(name for item in sample for name in item))
         values = ([item.get(name) for name in names] for item in items)
-        return _row_messages("the rows", (names, values), request)
+        source = Input("the rows", options, skips, require_labels=True)
+        return _row_messages(source, (names, values))
     return pair_messages(items, skips, _has_labels_last(sample))
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from nbspam.reading.columns import Nested, cell_class
 from nbspam.reading.compression import DerivedStream
 from nbspam.reading.lines import Decoding, Line, Opener, decode_lines, decoding_of, nonblank_lines
-from nbspam.reading.source import PARQUET, ReadingOptions, Skips, Source, TableOptions, has_more
+from nbspam.reading.source import PARQUET, Input, Skips, TableOptions, has_more
 
 TableRow = tuple[int, Sequence[str]]  # a row's first line number, and its cells
 
@@ -39,7 +39,7 @@ _BINARY = ("parquet", "xlsx")
 class Content(NamedTuple):
     """A table's bytes."""
 
-    name: str  # in errors, and in the names of its rows
+    source: Input
     form: str  # "tsv", "csv", "jsonl", "json", "parquet" or "xlsx"
     decoding: Decoding
     whole: Opener  # opens all bytes; a stream can be opened once
@@ -48,38 +48,34 @@ class Content(NamedTuple):
 
     def first_lines(self) -> Generator[Line, None, None]:
         """Yield the lines that decide the layout."""
-        return decode_lines(self.name, self.beginning, self.decoding, Skips())
+        return decode_lines(self.source.title, self.beginning, self.decoding, Skips())
 
 
-def content_of(
-    source: Source, form: str | None, options: ReadingOptions, patience: float = PATIENCE
-) -> Content:
+def content_of(source: Input, form: str | None, patience: float = PATIENCE) -> Content:
     """Return the bytes of a table in a file, standard input or a pipe; note a guessed charset.
 
     form: None uses the form in the file's name.  patience: as in `stream_content`.
     """
     if not source.is_file:
-        return stream_content(source, form or "", options, patience)
+        return stream_content(source, form or "", patience)
     form = form or _FORMS.get(source.suffix, source.suffix[1:])
     if source.sample.startswith(PARQUET):
         form = "parquet"
     decoding = Decoding()
     if form not in _BINARY:
-        decoding = decoding_of(source.title, source.open, options)
-    return Content(source.title, form, decoding, source.open, source.open)
+        decoding = decoding_of(source, source.open)
+    return Content(source, form, decoding, source.open, source.open)
 
 
-def stream_content(
-    source: Source, form: str, options: ReadingOptions, patience: float | None
-) -> Content:
+def stream_content(source: Input, form: str, patience: float | None) -> Content:
     """Return a stream's bytes, after reading its beginning.
 
     The beginning has SAMPLE_ROWS lines; or, if messages are classified as they arrive, the lines of
     the first `patience` seconds, at least one line.  patience: None waits for SAMPLE_ROWS.
     """
-    stream, name = source.open(), source.title
-    if options.live_input and patience is not None:
-        options.live_input.stream = stream
+    stream, live_input = source.open(), source.options.live_input
+    if live_input and patience is not None:
+        live_input.stream = stream
     else:
         patience = None
     first, is_cut, started = b"", True, 0.0
@@ -103,8 +99,8 @@ def stream_content(
     def open_beginning() -> io.BufferedReader:
         return io.BufferedReader(io.BytesIO(beginning))
 
-    decoding = Decoding() if form in _BINARY else decoding_of(name, open_beginning, options)
-    return Content(name, form, decoding, whole, open_beginning, is_cut)
+    decoding = Decoding() if form in _BINARY else decoding_of(source, open_beginning)
+    return Content(source, form, decoding, whole, open_beginning, is_cut)
 
 
 # Rows
@@ -141,7 +137,7 @@ class Layout(NamedTuple):
     n_above: int = 0  # lines above the table
 
 
-def layout_of(content: Content, options: TableOptions) -> Layout:
+def layout_of(content: Content) -> Layout:
     """Find the layout of a TSV, a CSV or JSON lines.
 
     Excel's `sep=;` names a CSV's delimiter.  Otherwise it is the mark that most lines have, and
@@ -152,7 +148,9 @@ def layout_of(content: Content, options: TableOptions) -> Layout:
     lines = content.first_lines()
     if content.form == "jsonl":
         objects = itertools.islice(_objects("", lines, Skips()), SAMPLE_ROWS)
-        return Layout("", names=field_names([values for _, values in objects], options))
+        return Layout(
+            "", names=field_names([values for _, values in objects], content.source.options.table)
+        )
     delimiter = "\t"
     if content.form == "csv":
         texts = [text for _, text in first_rows(nonblank_lines(lines))]

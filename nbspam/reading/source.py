@@ -1,6 +1,7 @@
-"""A source of messages, the user's options for reading it, and the messages that were skipped.
+"""What the user names as a source, the options for reading it, and the messages that were skipped.
 
-Standard input and pipes, which can be read once only, are opened here.
+`sources.py` recognises its kind.  Standard input and pipes, which can be read once only, are opened
+here.
 """
 
 import io
@@ -198,23 +199,36 @@ class ReadingOptions(NamedTuple):
         return self._replace(table=self.table._replace(learned=columns))
 
 
-class ReadingRequest(NamedTuple):
-    """How the messages of one source are read."""
-
-    options: ReadingOptions
-    skips: Skips
-    label: str | None = None  # the class that the user gives the messages
-    require_labels: bool = False  # whether the source must have labels of its own
-
-
 # Sources
 
 
-class Source:
-    """A source by its name; its mode and first bytes are read when they are first needed."""
+class Input:
+    """A source by its name, and how it is read; its mode and first bytes are read when needed."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        options: ReadingOptions,
+        skips: Skips,
+        label: str | None = None,
+        require_labels: bool = False,
+    ) -> None:
+        """label: the class that the user gives the messages.
+
+        require_labels: whether the source must have labels of its own.
+        """
+        self.name, self.options, self.skips = name, options, skips
+        self.label, self.require_labels = label, require_labels
+
+    def entry(self, path: "Path", label: str | None = None) -> "Input":
+        """Make the input for a file in a folder; label: the file's class, if not the folder's."""
+        label = self.label if label is None else label
+        require_labels = self.require_labels and label is None
+        return Input(str(path), self.options, self.skips, label, require_labels)
+
+    def note(self, problem: str, remedy: Remedy | None = None, **details: str) -> None:
+        """Tell the user about an uncertain choice."""
+        self.options.on_note(SourceError(problem, remedy, **details))
 
     @property
     def is_imap_folder(self) -> bool:
@@ -290,14 +304,14 @@ class SourceKind(NamedTuple):
     refusal: why it has no labels; "" if it may have labels.
     """
 
-    read: Callable[[Source, ReadingRequest], Iterator[RawMessage]]
+    read: Callable[[Input], Iterator[RawMessage]]
     refusal: str = ""
 
 
 # One message
 
 
-def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def read_one(source: Input) -> Iterator[RawMessage]:
     """Yield the one message of standard input, a pipe or a file, whatever its content.
 
     Raises SourceError for an empty stream, if the message needs content.
@@ -311,12 +325,13 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
         for _ in range(0 if is_over else _MAX_DRAINED):  # a broken pipe may end the writer
             if not rest.read(1 << 20):
                 break
-    if not request.options.require_content or content.strip():
-        if request.options.require_content and (problem := problem_of(content, "")):
+    require_content = source.options.require_content
+    if not require_content or content.strip():
+        if require_content and (problem := problem_of(content, "")):
             raise SourceError(f"{source.name}: {problem}")
-        yield RawMessage(source.name, request.label, content)
+        yield RawMessage(source.name, source.label, content)
     elif source.is_file:
-        note_empty(source, request)
+        note_empty(source)
     else:  # the command that should write the message has failed
         raise SourceError(
             f"{source.name}: {source.stream_name} is empty, so there is no message in it; check"
@@ -324,7 +339,6 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
         )
 
 
-def note_empty(source: Source, request: ReadingRequest) -> None:
+def note_empty(source: Input) -> None:
     """Note that a file has no message, such as an empty mbox."""
-    problem = f"{source.path}: the file is empty; nothing is learned from it"
-    request.options.on_note(SourceError(problem))
+    source.note(f"{source.path}: the file is empty; nothing is learned from it")

@@ -36,10 +36,9 @@ from nbspam.reading.rows import Content, Layout, TableRow
 from nbspam.reading.source import (
     LINES,
     TABLE_FORMATS,
+    Input,
     ReadingOptions,
-    ReadingRequest,
     Skips,
-    Source,
     SourceKind,
     TableOptions,
 )
@@ -129,22 +128,22 @@ def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
     return row == keys
 
 
-def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
+def read_table(content: Content) -> Iterator[RawMessage]:
     """Yield the rows of a table as messages.
 
     If labels are required, a row without a label or a text is skipped; otherwise labels are read if
     the table has them.
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
-    content, name, skips = _with_form(content), content.name, request.skips
+    content, source = _with_form(content), content.source
     if content.form in LIMITS:
-        names, table_rows = _read_whole_table(content, request)
+        names, table_rows = _read_whole_table(content)
         sample = list(rows.first_rows(table_rows))
-        plan = plan_of(name, names, sample, request)
-        yield from plan.messages(name, itertools.chain(sample, table_rows), skips)
+        plan = plan_of(source, names, sample)
+        table_rows = itertools.chain(sample, table_rows)
+        yield from plan.messages(source.title, table_rows, source.skips)
     else:
-        layout = rows.layout_of(content, request.options.table)
-        yield from line_plan(content, request, layout).read(name, content.whole, skips)
+        yield from line_plan(content).read(source.title, content.whole, source.skips)
 
 
 def _with_form(content: Content) -> Content:
@@ -161,31 +160,30 @@ def _with_form(content: Content) -> Content:
     return content._replace(form="json") if is_document else content
 
 
-def line_plan(content: Content, request: ReadingRequest, layout: Layout) -> TablePlan:
+def line_plan(content: Content) -> TablePlan:
     """Plan how to read a TSV, a CSV or JSON lines; raises TableError."""
+    layout = rows.layout_of(content)
     with closing(content.first_lines()) as texts:
-        sample = list(rows.first_rows(rows.rows_of(content.name, texts, layout, Skips())))
-    plan = plan_of(content.name, layout.names, sample, request)
+        sample = list(rows.first_rows(rows.rows_of("", texts, layout, Skips())))
+    plan = plan_of(content.source, layout.names, sample)
     fitting = plan.columns._replace(joint=layout.delimiter)
     return plan._replace(columns=fitting, layout=layout, decoding=content.decoding)
 
 
-def plan_of(
-    name: str, header: list[str] | None, sample: list[TableRow], request: ReadingRequest
-) -> TablePlan:
+def plan_of(source: Input, header: list[str] | None, sample: list[TableRow]) -> TablePlan:
     """Plan how a table's rows become messages, by a sample of rows; raises TableError.
 
     Notes uncertain choices: columns that were not found by their names, and a sample whose texts
     are all the same, such as dates or file names.
     """
-    options, header_line = request.options, -1
-    if not sample and (request.require_labels or not header):
+    name, options, header_line = source.title, source.options, -1
+    if not sample and (source.require_labels or not header):
         raise TableError(
             f"{name}: no row can be read in it; give a table with a label and a text in each row"
         )
     cells = [row for _, row in sample]
     first = () if header else cells[0]
-    if header is None and (place := header_rows.header_row_index(name, cells, request)) is not None:
+    if header is None and (place := header_rows.header_row_index(source, cells)) is not None:
         header_line, first = sample[place][0], ()
         header = [cell.strip(" \ufeff\t") for cell in cells[place]]
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
@@ -193,31 +191,30 @@ def plan_of(
         cells = cells[place + 1 :]
         if header_rows.has_row_names(header, cells):
             header = ["", *header]
-    table_columns = columns.find_columns(name, header, cells, request, first)
+    table_columns = columns.find_columns(source, header, cells, first)
     number, label_number, width = table_columns.text, table_columns.label, table_columns.width
     wide = [line for line, row in sample if line > header_line and any(row[width:])]
     is_guess = not table_columns.values and (label_number is None or number < width - 1)
     if wide and (is_guess or len(wide) == len(cells)):
-        problem = f"{name}:{wide[0]}: has more cells than columns; the rest belongs to the text"
-        options.on_note(SourceError(problem))
+        source.note(f"{name}:{wide[0]}: has more cells than columns; the rest belongs to the text")
     cells = [table_columns.fit_width(row) for row in cells]
-    if request.label is not None and label_number is not None:
-        _check_label(name, request.label, table_columns, cells)
-    if header and request.require_labels and label_number is not None:
+    if source.label is not None and label_number is not None:
+        _check_label(name, source.label, table_columns, cells)
+    if header and source.require_labels and label_number is not None:
         label = header[label_number]
         options.on_columns((header[number], label))
         labels = list(dict.fromkeys(filter(None, map(table_columns.label_of, cells))))
         if labels and not {SPAM, HAM}.intersection(labels):
             first_labels = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
             problem = f"{name}: labels are read from column {label!r} ({first_labels})"
-            options.on_note(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
+            source.note(problem, Remedy.NAME_ANOTHER_LABEL)
     texts = {row[number] if number < len(row) else None for row in cells}
     if len(cells) >= _SAME_TEXTS and len(texts) == 1:
         column = header[number] if header and number < len(header) else str(number + 1)
         problem = f"{name}: the texts in column {column!r} are all the same"
-        options.on_note(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
+        source.note(problem, Remedy.NAME_TEXT_COLUMN)
     return TablePlan(
-        table_columns, request.require_labels, request.label, header_line, on_row=options.on_row
+        table_columns, source.require_labels, source.label, header_line, on_row=options.on_row
     )
 
 
@@ -253,22 +250,20 @@ Row = Sequence[Any]  # of values that are no cells yet
 MemoryTable = tuple[list[Any], Iterator[Row]]  # names of the columns: numbers where it has none
 
 
-def _read_whole_table(
-    content: Content, request: ReadingRequest
-) -> tuple[list[str] | None, Iterator[TableRow]]:
+def _read_whole_table(content: Content) -> tuple[list[str] | None, Iterator[TableRow]]:
     """Read a table into memory: its column names, or None, and its rows.
 
     Raises TableError, also while the rows are iterated.
     """
     with _table_errors(content):
         if content.form == "xlsx":
-            return None, _sheet_rows(content, _whole(content), request)
+            return None, _sheet_rows(content, _whole(content))
         if content.form == "json":
             document = _document(_whole(content), content.decoding)
-            names, values = _document_table(document, content.name, request)
+            names, values = _document_table(document, content.source)
         else:
             names, values = _joined_table(_parquet_frames(content))
-        names, values = with_fields(names, values, request.options.table)
+        names, values = with_fields(names, values, content.source.options.table)
         table_rows = enumerate(map(rows.Cells.of, values), 1)
     return None if all(type(name) is int for name in names) else list(map(str, names)), table_rows
 
@@ -276,18 +271,18 @@ def _read_whole_table(
 @contextmanager
 def _table_errors(content: Content) -> Iterator[None]:
     """Turn errors while a table is read into a TableError."""
-    kind, packages, extra = _FILES[content.form]
+    name, (kind, packages, extra) = content.source.title, _FILES[content.form]
     try:
         yield
     except TableError:
         raise
     except ImportError as error:
-        what = needs_extra(f"{content.name}: reading {kind}", packages, extra)
+        what = needs_extra(f"{name}: reading {kind}", packages, extra)
         raise TableError(what) from error
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         is_not = "is not" if content.form == "json" else "not"
-        raise TableError(f"{content.name}: {is_not} {kind} ({reason}); check it") from error
+        raise TableError(f"{name}: {is_not} {kind} ({reason}); check it") from error
 
 
 def _whole(content: Content) -> bytes:
@@ -301,12 +296,12 @@ def _whole(content: Content) -> bytes:
 def _check_size(content: Content, size: int) -> None:
     if size > LIMITS[content.form]:
         raise TableError(
-            f"{content.name}: is larger than {LIMITS[content.form] >> 20} MiB, unpacked; convert it"
-            " to JSON lines, which are read one by one"
+            f"{content.source.title}: is larger than {LIMITS[content.form] >> 20} MiB, unpacked;"
+            " convert it to JSON lines, which are read one by one"
         )
 
 
-def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Iterator[TableRow]:
+def _sheet_rows(content: Content, data: bytes) -> Iterator[TableRow]:
     """Yield the rows of the sheet that reads most like messages, without empty rows.
 
     pandas would make all rows as wide as the widest: a cell far to the right takes all memory.
@@ -322,14 +317,14 @@ def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Itera
             sheets = load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets
         best = sheets[0]
         if len(sheets) > 1:
-            ranks = {sheet: _sheet_rank(content.name, sheet, request) for sheet in sheets}
+            ranks = {sheet: _sheet_rank(content.source, sheet) for sheet in sheets}
             best = max(sheets, key=lambda sheet: ranks[sheet])
             others = [sheet.title for sheet in sheets if sheet is not best and ranks[sheet][-1]]
             if others:
                 more = ", …" * (len(others) > _LABELS_SHOWN)
                 unread = ", ".join(map(repr, others[:_LABELS_SHOWN])) + more
-                problem = f"{content.name}: sheet {best.title!r} is read, and not {unread}"
-                request.options.on_note(SourceError(problem, Remedy.SAVE_SHEET))
+                problem = f"sheet {best.title!r} is read, and not {unread}"
+                content.source.note(f"{content.source.title}: {problem}", Remedy.SAVE_SHEET)
         yield from _iter_sheet_rows(best)
 
 
@@ -340,14 +335,13 @@ def _iter_sheet_rows(sheet: Any) -> Iterator[TableRow]:
             yield number, cells
 
 
-def _sheet_rank(name: str, sheet: Any, request: ReadingRequest) -> tuple[int, ...]:
+def _sheet_rank(source: Input, sheet: Any) -> tuple[int, ...]:
     """Rate how much a sheet reads like messages; the last number counts the sample's rows."""
-    sample, silent = (
-        list(rows.first_rows(_iter_sheet_rows(sheet))),
-        ReadingOptions(request.options.table),
-    )
+    sample = list(rows.first_rows(_iter_sheet_rows(sheet)))
+    silent = ReadingOptions(source.options.table)
+    trial = Input(source.name, silent, source.skips, source.label, source.require_labels)
     try:
-        plan = plan_of(name, None, sample, request._replace(options=silent))
+        plan = plan_of(trial, None, sample)
     except TableError:
         return 0, 0, len(sample)
     cells = [plan.columns.fit_width(row) for line, row in sample if line > plan.header_line]
@@ -363,16 +357,16 @@ def _document(data: bytes, decoding: lines.Decoding) -> Any:
     return json.loads(text.removeprefix("\ufeff")) if text.strip() else []
 
 
-def _document_table(document: Any, name: str, request: ReadingRequest) -> MemoryTable:
-    """Convert a JSON document to a table; raises TableError.  name: the file's name."""
-    names: list[Any] | None = None
+def _document_table(document: Any, source: Input) -> MemoryTable:
+    """Convert a JSON document to a table; raises TableError."""
+    name, options, names = source.title, source.options.table, None
     chats = rows.field(document, "chats.list") if isinstance(document, dict) else None
     if isinstance(chats, list):  # Telegram's export of all chats
         document = {"messages": [row for chat in chats for row in rows.field(chat, "messages")]}
     messages: Any = document.get("messages") if isinstance(document, dict) else None
     if rows.are_objects(messages):
         # An exported chat; the program's own entries have no text.
-        if request.require_labels and not any("label" in row for row in messages):
+        if source.require_labels and not any("label" in row for row in messages):
             raise TableError(f"{name}: is an exported chat, without labels", Remedy.GIVE_LABEL)
         document = [row for row in messages if any(map(row.get, _CHAT_TEXT_FIELDS))]
         if not document:
@@ -388,7 +382,7 @@ def _document_table(document: Any, name: str, request: ReadingRequest) -> Memory
             document = [document] if document else []
         elif kinds == {list} and len({*map(len, values)}) == 1:
             names, document = list(document), list(map(list, zip(*values, strict=True)))
-        elif kinds == {dict} and not _is_by_index(document, request.options.table):
+        elif kinds == {dict} and not _is_by_index(document, options):
             index = dict.fromkeys(key for column in values for key in column)
             document = [{key: column.get(i) for key, column in document.items()} for i in index]
         elif kinds == {dict}:
@@ -510,17 +504,16 @@ def are_labelled_lines(texts: list[str]) -> bool:
     )
 
 
-def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_as(form: str | None, source: Input) -> Iterator[RawMessage]:
     """Yield the rows of a file, standard input or a pipe; form: None for the form in its name."""
-    return read_table(rows.content_of(source, form, request.options), request)
+    return read_table(rows.content_of(source, form))
 
 
-def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    name, _, decoding, whole, *_ = rows.content_of(source, LINES, request.options, patience=0.0)
-    for number, line in lines.nonblank_lines(
-        lines.decode_lines(name, whole, decoding, request.skips)
-    ):
-        yield RawMessage(f"{name}:{number}", request.label, line)
+def _read_each_line(source: Input) -> Iterator[RawMessage]:
+    _, _, decoding, whole, *_ = rows.content_of(source, LINES, patience=0.0)
+    texts = lines.decode_lines(source.title, whole, decoding, source.skips)
+    for number, line in lines.nonblank_lines(texts):
+        yield RawMessage(f"{source.title}:{number}", source.label, line)
 
 
 # Folders of tables, such as Parquet in parts
@@ -555,7 +548,7 @@ def _is_partition(folder: Path) -> bool:
     return bool(sign) and not is_label and not folder.is_symlink()
 
 
-def _read_folder(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_folder(source: Input) -> Iterator[RawMessage]:
     """Yield the rows of a folder's tables; leaves out test tables if there are training tables."""
     found = tables_in_folder(source.path)
     names = {path: str(path.relative_to(source.path)) for path in found}  # `split=test/part-0…`
@@ -564,21 +557,19 @@ def _read_folder(source: Source, request: ReadingRequest) -> Iterator[RawMessage
         others = [names[path] for path in found if parts.get(path) != "train"]
         found = [path for path in found if parts.get(path) == "train"]
         problem = f"{source.title}: train is read, and not {', '.join(others[:_LABELS_SHOWN])}"
-        request.options.on_note(SourceError(f"{problem}{', …' * (len(others) > _LABELS_SHOWN)}"))
+        source.note(f"{problem}{', …' * (len(others) > _LABELS_SHOWN)}")
     for path in found:
-        yield from read_in_folder(path, request)
+        yield from read_in_folder(source.entry(path))
 
 
-def read_in_folder(path: Path, request: ReadingRequest) -> Iterator[RawMessage]:
+def read_in_folder(table: Input) -> Iterator[RawMessage]:
     """Yield the rows of a table in a folder; a table that cannot be read is skipped."""
-    source = Source(str(path))
     try:
-        if problem := foreign_format(source.sample, source.suffix):
-            raise SourceError(f"{path}: {problem}")
-        require_labels = request.require_labels and request.label is None
-        yield from _read_as(None, source, request._replace(require_labels=require_labels))
+        if problem := foreign_format(table.sample, table.suffix):
+            raise SourceError(f"{table.path}: {problem}")
+        yield from _read_as(None, table)
     except (SourceError, OSError) as error:
-        request.skips(str(path), str(error).removeprefix(f"{path}: "))
+        table.skips(table.name, str(error).removeprefix(f"{table.name}: "))
 
 
 TABLE = SourceKind(partial(_read_as, None))

@@ -11,7 +11,7 @@ from nbspam.errors import SourceError
 from nbspam.reading.header_rows import is_header_row
 from nbspam.reading.lines import Decoding, decode_lines, nonblank_lines
 from nbspam.reading.rows import content_of, layout_of, rows_of
-from nbspam.reading.source import ReadingOptions, Skips, Source, TableOptions
+from nbspam.reading.source import Input, ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import read_labelled
 
 
@@ -24,9 +24,9 @@ def field_size_limit():
 
 
 def rows_in(path, skips):
-    content = content_of(Source(str(path)), None, ReadingOptions())
+    content = content_of(Input(str(path), ReadingOptions(), skips), None)
     lines = decode_lines(str(path), content.whole, Decoding(), skips)
-    return list(rows_of(str(path), lines, layout_of(content, TableOptions()), skips))
+    return list(rows_of(str(path), lines, layout_of(content), skips))
 
 
 @each("long", ["x" * 200, '"' + "x" * 200 + '"'])

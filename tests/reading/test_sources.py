@@ -21,12 +21,10 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.source import (
     NAMED_LIMIT,
     ReadingOptions,
-    ReadingRequest,
     Skips,
-    Source,
     TableOptions,
 )
-from nbspam.reading.sources import detect_kind, read_labelled, read_messages, read_unlabelled
+from nbspam.reading.sources import Source, read_labelled, read_messages, read_unlabelled
 
 SAMPLES = Path(__file__).parents[2] / "sample_data" / "mail"
 MAIL = b"Subject: hello\n\nthe body\n"
@@ -86,9 +84,8 @@ def test_any_file_folder_or_pipe_is_of_a_kind(tmp_path):
     put(tmp_path, "folder/file")
     os.mkfifo(tmp_path / "pipe")
     for name in ("file", "folder", "pipe"):
-        source = Source(str(tmp_path / name))
         for label in (None, "ham"):
-            assert detect_kind(source, ReadingRequest(PLAIN, Skips(), label)).read
+            assert Source(str(tmp_path / name), PLAIN, Skips(), label).kind.read
 
 
 def test_standard_input_loads_no_other_kind():

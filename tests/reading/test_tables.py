@@ -22,10 +22,9 @@ from one_case import each
 from nbspam.errors import SourceError, TableError
 from nbspam.reading.rows import content_of
 from nbspam.reading.source import (
+    Input,
     ReadingOptions,
-    ReadingRequest,
     Skips,
-    Source,
     TableOptions,
 )
 from nbspam.reading.sources import read_labelled, read_messages
@@ -41,8 +40,8 @@ ROWS: Rows = [
 
 def read(path, skips=None, require_labels=True, **options):
     table = ReadingOptions(TableOptions(**options))
-    request = ReadingRequest(table, skips or Skips(strict=True), require_labels=require_labels)
-    return list(read_table(content_of(Source(str(path)), None, table), request))
+    source = Input(str(path), table, skips or Skips(strict=True), require_labels=require_labels)
+    return list(read_table(content_of(source, None)))
 
 
 def rows(path, skips=None, require_labels=True, **options):
@@ -56,8 +55,8 @@ def rows(path, skips=None, require_labels=True, **options):
 def told(path, **options):
     said = []
     table = ReadingOptions(TableOptions(**options), on_note=said.append)
-    request = ReadingRequest(table, Skips(), require_labels=True)
-    list(read_table(content_of(Source(str(path)), None, table), request))
+    source = Input(str(path), table, Skips(), require_labels=True)
+    list(read_table(content_of(source, None)))
     return list(map(str, said))
 
 
