@@ -67,7 +67,7 @@ def application(
     return Starlette(
         routes=[
             *(
-                Route(f"/{name}", service.counted(name, run), methods=["POST"])
+                Route(f"/{name}", service.count_requests(name, run), methods=["POST"])
                 for name, run in posts.items()
             ),
             *(Route(f"/{name}", run, methods=["GET"]) for name, run in gets.items()),
@@ -128,7 +128,7 @@ class _Service:
     def _lessons(self) -> CapacityLimiter:
         return CapacityLimiter(1)  # lessons wait for one lock, so one thread is enough
 
-    def counted(self, name: str, run: Endpoint) -> Endpoint:
+    def count_requests(self, name: str, run: Endpoint) -> Endpoint:
         """Return an endpoint that counts its requests and turns errors into answers."""
 
         async def counting(request: Request) -> Response:

@@ -123,7 +123,7 @@ def without_passwords(text: str) -> str:
     return text
 
 
-def counted(n: int, noun: str) -> str:
+def format_count(n: int, noun: str) -> str:
     """Format a number of things for a sentence: `1 message`, `2,000 messages`."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 

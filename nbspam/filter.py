@@ -15,10 +15,10 @@ from nbspam.names import normal_label, real_name
 from nbspam.reading.message import parse, parse_text
 from nbspam.scoring.verdict import CutOffs, Verdict
 from nbspam.scoring.version import (
-    DEFAULT_OPENING,
+    DEFAULT_MODEL_OPTIONS,
     CutOffsOf,
     FilterVersion,
-    Opening,
+    ModelOptions,
     classify_messages,
     open_version,
     with_absolute_name,
@@ -63,7 +63,7 @@ class Filter:
     def __init__(
         self,
         model: "AnyModel",
-        opening: Opening = DEFAULT_OPENING,
+        options: ModelOptions = DEFAULT_MODEL_OPTIONS,
         base: "Filter | None" = None,
     ) -> None:
         """Open a model; raises ModelError, and OptionError for its cut-offs.
@@ -72,7 +72,7 @@ class Filter:
         (`scoring/base.py`).  With a base, the file of `model` need not exist: until learning
         creates the file, this filter classifies like the base.
         """
-        self._model, self._opening, self._base = model, opening, base
+        self._model, self._options, self._base = model, options, base
         self.problem = ""  # why the changed model cannot be used; empty if it can
         self._lock = RLock()
         # The open version, and the stamp of its files; both None if the filter is closed.
@@ -80,7 +80,7 @@ class Filter:
         self.reopen()
 
     def __reduce__(self) -> "tuple[object, ...]":
-        return Filter, (with_absolute_name(self._model), self._opening, self._base)
+        return Filter, (with_absolute_name(self._model), self._options, self._base)
 
     def __repr__(self) -> str:
         learned = zip(self.classes, self.metadata.learned.messages, strict=True)
@@ -115,7 +115,7 @@ class Filter:
         with self._lock:
             stamp = self._stamp()  # before opening, so that a change while opening is found later
             base = None if self._base is None else self._base.version.as_base()
-            version = open_version(self._model, self._opening, base)
+            version = open_version(self._model, self._options, base)
             self._state, self.problem = (version, stamp), ""
 
     @property
@@ -475,4 +475,4 @@ def open_filter(
     senders: the user's lists.
     base: the file of a shared model whose counts are added (`scoring/base.py`).
     """
-    return Filter(model, Opening(cut_offs, senders), None if base is None else Filter(base))
+    return Filter(model, ModelOptions(cut_offs, senders), None if base is None else Filter(base))

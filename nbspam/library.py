@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.trait_model import SMOOTHING, Variances
-from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
+from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, format_count
 from nbspam.filter import Filter, Pairs, PathOrName, open_filter, warn, warn_guess
 from nbspam.names import HAM, SPAM
 from nbspam.scoring.verdict import CutOffs
@@ -90,7 +90,7 @@ def train(
         warn(sentence)
     mistyped = run.corpus.mistyped([positive])
     for name, where in mistyped.items():
-        only = f"{counted(len(where), 'message')} ({', '.join(where)})"
+        only = f"{format_count(len(where), 'message')} ({', '.join(where)})"
         what = f"the class {name!r} has only {only}, next to two large ones"
         if strict:
             raise TrainingError(f"{what}; correct the label")

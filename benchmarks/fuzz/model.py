@@ -44,7 +44,7 @@ def model(data: bytes) -> None:
         check(error)
     try:
         with Lookup(PATH) as lookup:
-            lookup.learned(DIGESTS)
+            lookup.ledger_rows(DIGESTS)
             wanted = {*TOKENS, *list(whole.counts)[:100]} if whole else TOKENS
             in_place = lookup.counts(wanted)
             classifier = Classifier(lookup.metadata, lookup.counts)

@@ -15,7 +15,7 @@ from nbspam.cli.options import CutOffOptions, open_base_model
 from nbspam.cli.progress import open_executor, progress, progress_parts, progress_passes, size_of
 from nbspam.cli.terminal import echo_sentence
 from nbspam.display.tables import open_output
-from nbspam.errors import SourceError, counted, one_line
+from nbspam.errors import SourceError, format_count, one_line
 from nbspam.evaluation import comparison, protocols, report, results
 from nbspam.evaluation.comparison import ALL_NUMBERS, Combination
 from nbspam.evaluation.curves import draw_comparison
@@ -94,11 +94,11 @@ class Reader(NamedTuple):
             for label, sources in list(left_out.sources.items())[:_LABELS_SHOWN]
         )
         if (more := len(left_out.sources) - _LABELS_SHOWN) > 0:
-            examples += f" and {counted(more, 'other label')}"
+            examples += f" and {format_count(more, 'other label')}"
         header = "; add --header-row yes if that row names the columns"
         note(
-            f"{counted(left_out.messages, 'message')} left out, probably mislabelled: {examples};"
-            f" correct the label{header if left_out.is_first_row else ''}"
+            f"{format_count(left_out.messages, 'message')} left out, probably mislabelled:"
+            f" {examples}; correct the label{header if left_out.is_first_row else ''}"
         )
 
 
@@ -159,9 +159,9 @@ def evaluate_model(
         if before is None or not before.left_out:
             raise SourceError(_NO_MESSAGE)
         raise SourceError(
-            f"{model}: has learned {counted(before.left_out, 'message')}, all there are; testing on"
-            " them tells you nothing about new mail; test on others, test with --leave-one-out and"
-            " no --model, or add --including-learned"
+            f"{model}: has learned {format_count(before.left_out, 'message')}, all there are;"
+            " testing on them tells you nothing about new mail; test on others, test with"
+            " --leave-one-out and no --model, or add --including-learned"
         )
     with progress_passes(reader.quiet) as passes:
         passes.start("computing the figures", 0)
@@ -190,10 +190,12 @@ def report_notes(computed: results.Results, model: Path) -> list[str]:
     before = evaluation.learned_before
     if before is not None:
         unknown = (
-            counted(before.not_in_ledger, "message") if before.learned is not None else "messages"
+            format_count(before.not_in_ledger, "message")
+            if before.learned is not None
+            else "messages"
         )
         if before.learned:
-            share = f"{before.learned:,} of {counted(before.read, 'message')}"
+            share = f"{before.learned:,} of {format_count(before.read, 'message')}"
             notes.append(
                 f"the model has learned {share}, left out here; --including-learned tests on all"
                 if before.left_out
@@ -211,7 +213,7 @@ def report_notes(computed: results.Results, model: Path) -> list[str]:
 
 
 def _duplicate_notes(evaluation: results.Evaluation) -> list[str]:
-    n_messages = counted(len(evaluation.outcomes), "message")
+    n_messages = format_count(len(evaluation.outcomes), "message")
     if evaluation.n_texts is not None and evaluation.n_texts < len(evaluation.outcomes):
         return [
             f"the {n_messages} are {evaluation.n_texts:,} different texts; the copies of a message"

@@ -17,7 +17,7 @@ from nbspam.cli.command import argument, command, flag, option, rare_flag
 from nbspam.cli.options import BASE, MODEL, CutOffOptions, Reading, SenderOptions
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display import lines
-from nbspam.errors import OptionError, SourceError, counted, one_line
+from nbspam.errors import OptionError, SourceError, format_count, one_line
 from nbspam.filter import open_filter
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import STDIN, ReadingOptions, Skips
@@ -189,7 +189,7 @@ def words_and_sums(
         if several:
             if any(word.is_trait for word in several):
                 noun = "more trait" if len(several) == 1 else "more words and trait"
-            name = prefix + counted(len(several), noun)
+            name = prefix + format_count(len(several), noun)
             name += f" ({option_name} shows them)" if name_options else ""
             sums.insert(0, (name, sum(word.share for word in several)))
     return words[:top], [*sums, (_TOTAL, explanation.total)]
@@ -283,7 +283,7 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
     known, text, n = explanation.score.known, explanation.score.text, explanation.unknown
     unknown = []
     if n:
-        total = counted(n + sum(not word.is_trait for word in explanation.words), "token")
+        total = format_count(n + sum(not word.is_trait for word in explanation.words), "token")
         verb = "is" if n == 1 else "are"
         unknown.append(f"{n:,} of {total} {verb} unknown to the model, and ignored")
     if verdict.reason == TOO_FEW_WORDS:
@@ -304,7 +304,7 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
     if verdict.reason == IN_CONTAINER:
         yield f"{IN_CONTAINER}; it may be {explanation.of}"
     if explanation.unheard:
-        hidden = counted(explanation.unheard, "word")
+        hidden = format_count(explanation.unheard, "word")
         are = "is" if explanation.unheard == 1 else "are"
         favoured = f"would favour {explanation.against}, and {are} ignored"
         yield f"{hidden} of possibly hidden text {favoured}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from nbspam.cli import learning_options, notes, terminal
 from nbspam.cli.command import command, rare_flag
 from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, Reading, open_base_model
-from nbspam.errors import OptionError, counted
+from nbspam.errors import OptionError, format_count
 from nbspam.learning import update
 from nbspam.reading.source import STDIN, Skips
 from nbspam.reading.sources import read_messages
@@ -69,6 +69,6 @@ def forget(
     notes.note_skips(skips)
     forgotten, unchanged = change.forgotten, change.unchanged
     fields = {"model": str(model), "forgotten": forgotten, "unchanged": unchanged}
-    sentence = f"forgot {counted(forgotten, 'message')}, {unchanged:,} had not been learned"
+    sentence = f"forgot {format_count(forgotten, 'message')}, {unchanged:,} had not been learned"
     sentences = [f"{terminal.unbroken(model)}: {sentence}"]
     terminal.print_result(form, {**fields, "skipped": skips.count}, sentences, silent)

@@ -22,7 +22,7 @@ from nbspam.cli.command import (
     section,
 )
 from nbspam.cli.options import PROBABILITY, CutOffOptions, ham_limit_option, refuse_stdin_twice
-from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted, one_line
+from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, format_count, one_line
 from nbspam.learning.settings import TrainingSettings
 from nbspam.names import FEW, HAM, SPAM, is_first_row, normal_label, rare_classes, real_name
 from nbspam.reading.message import RawMessage
@@ -458,7 +458,8 @@ class LabelTally:
         locations += [f"and {n - len(locations):,} more"] if 0 < len(locations) < n else []
         details = f" ({'; '.join(locations)})" if locations else ""
         sentence = (
-            f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes{details}"
+            f"{format_count(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes"
+            f"{details}"
         )
         if strict:
             raise TrainingError(f"{sentence}; correct the labels, or leave out --strict")
@@ -489,7 +490,7 @@ class LabelTally:
         mistyped = {name: self._first[name] for name in sorted(rare)}
         for name, sources in list(mistyped.items())[:_MAX_CLASSES_NAMED]:
             examples = ", ".join(map(one_line, sources))
-            only = f"the class {name!r} has only {counted(len(sources), 'message')}"
+            only = f"the class {name!r} has only {format_count(len(sources), 'message')}"
             if strict:
                 raise TrainingError(
                     f"{only} ({examples}); correct the label, or leave out --strict"

@@ -16,7 +16,7 @@ from nbspam.cli.command import LazyGroup, argument, command, flag, option, rare_
 from nbspam.cli.learning_options import LabelTally
 from nbspam.cli.progress import progress
 from nbspam.cli.train import ModelFileOptions, Training, train_whole
-from nbspam.errors import AccountError, LockedError, OptionError, counted, one_line
+from nbspam.errors import AccountError, LockedError, OptionError, format_count, one_line
 from nbspam.filter import open_filter
 from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
@@ -491,7 +491,7 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
                             kept += f", {n:,} {name} {would}moved to {one_line(mover.junk)}"
                     click.echo(
                         f"{account.name}: {one_line(folder)}: classified"
-                        f" {counted(total, 'message')}, {spam:,} {would}{what}, {unsure:,}"
+                        f" {format_count(total, 'message')}, {spam:,} {would}{what}, {unsure:,}"
                         f" unsure{kept}"
                     )
 
@@ -586,8 +586,8 @@ def _print_change(
         more = ""
         if waiting:
             more = (
-                f"; not learning from {counted(waiting, 'message')} that nbspam moved; open them in"
-                f" {one_line(junk)} first"
+                f"; not learning from {format_count(waiting, 'message')} that nbspam moved; open"
+                f" them in {one_line(junk)} first"
             )
         would = "would have " if request.is_dry_run else ""
         click.echo(f"{account.name}: {would}{notes.change_words(change)}{more}")

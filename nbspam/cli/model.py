@@ -13,7 +13,7 @@ from nbspam.bayes.trait_model import Variances
 from nbspam.cli import notes, options
 from nbspam.cli.command import LazyGroup, argument, command, given_on_command_line, option
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, print_result, unbroken
-from nbspam.errors import OptionError, counted, one_line
+from nbspam.errors import OptionError, format_count, one_line
 from nbspam.names import doubt_words
 from nbspam.scoring import rules
 from nbspam.store.lookup import Lookup, checked_model
@@ -118,7 +118,7 @@ def _print_info(model: Path, form: str) -> None:
     traits = settings.traits
     if settings.has_traits:
         n = sum(sum(values.values()) for values in learned.trait_histograms[0])
-        traits += f", of {counted(n, 'message')}"
+        traits += f", of {format_count(n, 'message')}"
     if settings.variances != Variances():
         smoothing, variance, shared = settings.variances
         traits += f"; variance smoothing {smoothing:g}, variance prior {variance:g}"
@@ -145,7 +145,7 @@ def _print_info(model: Path, form: str) -> None:
     rows = {
         "model": f"{unbroken(model)} ({size:,} bytes)",
         "learned": _sizes(metadata, learned.messages),
-        "ledger": f"remembers {counted(remembered, 'message')}",
+        "ledger": f"remembers {format_count(remembered, 'message')}",
         "columns": "; ".join(f"text {text!r}, label {label!r}" for text, label in learned.columns),
         "tokens": f"{metadata.n_tokens:,}",
         "tokenizer": f"rules {settings.rules}",
@@ -215,7 +215,8 @@ def check(*, file: Path | None = _FILE, model: Path = options.MODEL) -> None:
     model = _choose_file(file, model)
     n_tokens = len(checked_model(model).counts)
     echo_sentence(
-        f"{unbroken(model)}: intact; {counted(n_tokens, 'token')} and all derived numbers agree"
+        f"{unbroken(model)}: intact; {format_count(n_tokens, 'token')} and all derived numbers"
+        " agree"
     )
 
 
@@ -301,8 +302,9 @@ def prune(
             " verdicts change; check it with nbspam eval, or train again and keep more"
         )
     sentence = (
-        f"{unbroken(target)}: kept {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
-        f" {pruned.bytes:,} of {pruned.bytes_before:,} bytes; messages, ledger and calibration are"
+        f"{unbroken(target)}: kept {pruned.tokens:,} of"
+        f" {format_count(pruned.tokens_before, 'token')}, {pruned.bytes:,} of"
+        f" {pruned.bytes_before:,} bytes; messages, ledger and calibration are"
         " unchanged; forget ignores the tokens that were removed"
     )
     print_result(form, {"model": str(target), **pruned._asdict()}, [sentence])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam import UNIX_ONLY, errors
-from nbspam.errors import ExitCode, NbspamError, OptionError, Remedy, counted, one_line
+from nbspam.errors import ExitCode, NbspamError, OptionError, Remedy, format_count, one_line
 from nbspam.names import SPAM, user_folder
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import YOUNG_BELOW, Metadata
@@ -63,7 +63,8 @@ def counts_words(metadata: Metadata) -> str:
     """Format the numbers of messages and tokens of a model as text."""
     sizes = metadata.by_class(metadata.learned.messages)
     by_class = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
-    messages, tokens = counted(sum(sizes.values()), "message"), counted(metadata.n_tokens, "token")
+    messages = format_count(sum(sizes.values()), "message")
+    tokens = format_count(metadata.n_tokens, "token")
     return f"{messages} ({by_class}), {tokens}"
 
 
@@ -76,7 +77,7 @@ def counts_json(metadata: Metadata) -> dict[str, object]:
 def change_words(change: "Change") -> str:
     """Format the numbers of a change as text."""
     return (
-        f"learned {counted(change.learned, 'new message')}, moved {change.moved:,} to another"
+        f"learned {format_count(change.learned, 'new message')}, moved {change.moved:,} to another"
         f" class, {change.unchanged:,} already known"
     )
 
@@ -109,9 +110,11 @@ def note_surprising(
             continue
         was = "would be" if is_dry_run else "was" if n == 1 else "were"
         look = "looks" if n == 1 else "look"
-        sentence = f"{n:,} of {counted(change.learned, 'new message')} {look} like {looks_like} and"
+        sentence = (
+            f"{n:,} of {format_count(change.learned, 'new message')} {look} like {looks_like} and"
+        )
         if not learned:
-            sentence = f"{counted(n, 'message')} that you have read may be {looks_like} and"
+            sentence = f"{format_count(n, 'message')} that you have read may be {looks_like} and"
             was = "would not be" if is_dry_run else f"{was} not"
         sentence += f" {was} learned as {label}"
         if not quiet:

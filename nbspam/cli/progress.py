@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbspam.errors import counted
+from nbspam.errors import format_count
 from nbspam.workers import Executor, ProgressPasses, make_executor
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class _ShownPasses(ProgressPasses):
         self._done += size if self._is_sized else 1
         text, rate = self._title, ""
         if self._messages:
-            text = ": ".join(filter(None, [text, counted(self._messages, "message")]))
+            text = ": ".join(filter(None, [text, format_count(self._messages, "message")]))
             rate = f"{self._messages / (time.monotonic() - self._began + 1e-9):,.0f}/s"
         self._draw(text, rate)
 

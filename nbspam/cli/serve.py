@@ -31,9 +31,15 @@ from nbspam.serving.log import (
     is_entry,
     make_handler,
 )
-from nbspam.serving.models import Limits, Models, Setup, UserFiles
+from nbspam.serving.models import Limits, Models, ServerConfig, UserFiles
 from nbspam.serving.prefork import Server
-from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
+from nbspam.serving.sockets import (
+    check_host_port,
+    format_address,
+    passed_sockets,
+    tcp_sockets,
+    unix_socket,
+)
 from nbspam.workers import all_cores
 
 _DEFAULTS = Limits()
@@ -159,7 +165,7 @@ def check(
         if place is None or (name == "--metrics" and _is_path(place)):
             continue
         try:
-            check_place(place, socket_options.allow_any_address)
+            check_host_port(place, socket_options.allow_any_address)
         except OptionError as error:
             raise OptionError(f"{option_origin(name)} {error.problem}", error.remedy) from error
 
@@ -222,18 +228,20 @@ def serve(
     lists = senders.lists()
     if lists is None and server_options.user_models is not None:  # users may have lists
         lists = SenderLists((), (), senders.auth_host, senders.trust_from)
-    setup = Setup(
+    config = ServerConfig(
         model,
         tuple(cut_off_options),
         None if base is None else Path(base),
-        None if server_options.user_models is None else UserFiles.of(server_options.user_models),
+        None
+        if server_options.user_models is None
+        else UserFiles.from_pattern(server_options.user_models),
         server_options.workers or all_cores(),
         limits=limits,
         can_tell=server_options.tell,
         x_spam=server_options.x_spam,
         senders=lists,
     )
-    models = Models(setup)
+    models = Models(config)
     version = models.common.version
     notes.note_one_class(model, version.metadata)
     notes.note_older(model, version.metadata, version.classifier.base, _logger.info)
@@ -256,12 +264,12 @@ def serve(
     metrics_listeners = sockets(metrics, None) if _is_path(metrics) else sockets(None, metrics)
 
     def log_start() -> None:
-        sentence = f"serving {model} on {', '.join(map(name_of, listeners))}"
+        sentence = f"serving {model} on {', '.join(map(format_address, listeners))}"
         if metrics_listeners:
-            sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
+            sentence += f", and its metrics on {', '.join(map(format_address, metrics_listeners))}"
         _logger.info(sentence)
 
-    Server(setup, models, listeners, metrics_listeners).run(log_start)
+    Server(config, models, listeners, metrics_listeners).run(log_start)
     _logger.info(f"stopped serving {model}")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nbspam.cli import learning_options, notes, options, terminal
 from nbspam.cli.command import command, flag, rare_flag, section
 from nbspam.cli.progress import open_executor, progress, progress_passes, size_of, training_run
-from nbspam.errors import OptionError, Remedy, counted, one_line
+from nbspam.errors import OptionError, Remedy, format_count, one_line
 from nbspam.learning import pruning, update
 from nbspam.learning.learner import Learner
 from nbspam.learning.settings import TrainingSettings, first_metadata
@@ -415,7 +415,7 @@ def _note_not_in_ledger(model: Path) -> None:
         unnamed = 0 if lookup.ledger_size() == learned else sum(lookup.without_ledger_entry())
     if unnamed:
         notes.note(
-            f"{model}: has learned {counted(unnamed, 'message')} that its ledger does not name"
+            f"{model}: has learned {format_count(unnamed, 'message')} that its ledger does not name"
             " (learned with --no-ledger); one that is given again is counted twice, so"
             " give only newer mail"
         )
@@ -501,7 +501,7 @@ class TrainedModel(NamedTuple):
         learned = words if verbose else words.rpartition("),")[0] + ")"
         n_texts = sum(self.estimate.n_texts.values())
         if n_texts < sum(self.metadata.learned.messages):
-            learned += f", {counted(n_texts, 'different text')}"
+            learned += f", {format_count(n_texts, 'different text')}"
         yield f"{terminal.unbroken(model)}: learned {learned}"
         if verbose:
             yield self.estimate.sentence()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.errors import counted
+from nbspam.errors import format_count
 
 if TYPE_CHECKING:
     from nbspam.scoring.explanation import Explanation, StrongWord, Word
@@ -90,7 +90,7 @@ def excerpt_lines(
     lines += [[Piece(indent), *line] for line in text[:max_lines]]
     if len(text) > max_lines or excerpt.rest:
         rest = excerpt.rest + sum(len(piece.text) for line in text[max_lines:] for piece in line)
-        lines.append([Piece(f"{indent}… ({counted(rest, 'character')} more)")])
+        lines.append([Piece(f"{indent}… ({format_count(rest, 'character')} more)")])
     return lines
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbspam.display.lines import DIGITS_NOTE, ExplanationView, class_heads, strongest_rows
-from nbspam.errors import counted, one_line
+from nbspam.errors import format_count, one_line
 from nbspam.scoring.explanation import TRAIT_PREFIX, StrongWord, Word, strongest_words
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
 from nbspam.tokens.kinds import kind_of
@@ -68,7 +68,7 @@ def message_html(excerpt: HighlightedExcerpt) -> str:
         for name, line in (("Subject", subject), ("From", sender))
         if line
     )
-    rest = f"\n… ({counted(excerpt.rest, 'character')} more)" if excerpt.rest else ""
+    rest = f"\n… ({format_count(excerpt.rest, 'character')} more)" if excerpt.rest else ""
     return (
         f'<div class="message">{f"<dl>{fields}</dl>" if fields else ""}'
         f'<div class="body" dir="auto">{text or _EMPTY}{escape(rest)}</div></div>'

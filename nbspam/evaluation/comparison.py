@@ -18,7 +18,7 @@ import numpy as np
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, NO_TOKENS, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
-from nbspam.errors import OptionError, TrainingError, counted
+from nbspam.errors import OptionError, TrainingError, format_count
 from nbspam.evaluation import metrics
 from nbspam.evaluation.metrics import Interval, ScoredMessages, Z
 from nbspam.evaluation.results import Evaluation, Results, compute
@@ -165,8 +165,8 @@ def title_of(models: Sequence[ComparedModel]) -> str:
     """Name the number of models, the messages and the protocol."""
     messages, protocol = models[0].messages, models[0].results.evaluation.protocol
     n_spam = f" ({messages.counts.spam:,} spam)" if messages.has_spam_class else ""
-    n = counted(messages.counts.messages, "message")
-    return f"{counted(len(models), 'model')} on {n}{n_spam}, {protocol}"
+    n = format_count(messages.counts.messages, "message")
+    return f"{format_count(len(models), 'model')} on {n}{n_spam}, {protocol}"
 
 
 def as_json(models: Sequence[ComparedModel], advice: str) -> str:
@@ -283,7 +283,7 @@ def advice(models: Sequence[ComparedModel], command: Callable[[Combination], str
         chosen = best if difference.is_worse else default
         mark = "significant: " if difference.makes_more_errors or difference.ranking else ""
         why = (
-            f"the default makes {counted(default.errors, 'error')} and"
+            f"the default makes {format_count(default.errors, 'error')} and"
             f" {best.combination.name} {best.errors:,} ({mark}{difference.verdict})"
         )
     kind = chosen.combination

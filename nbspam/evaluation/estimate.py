@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from nbspam.errors import counted
+from nbspam.errors import format_count
 from nbspam.evaluation import messages, metrics, results
 from nbspam.learning.training import TrainingRun
 from nbspam.scoring.rules import scoring_rule
@@ -132,6 +132,6 @@ def cut_off_sentence(metadata: Metadata, limit: float) -> str:
         sentence += "; some ham scores so high that nothing will be classified as spam"
     ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
     if limit * ham < 1:
-        few = f"{counted(ham, 'ham message')} {'is' if ham == 1 else 'are'} too few"
+        few = f"{format_count(ham, 'ham message')} {'is' if ham == 1 else 'are'} too few"
         sentence += f"; {few} to measure less than {100 / ham:.2g} %"
     return sentence

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes.matrix import Integers, Matrix
-from nbspam.errors import OptionError, TrainingError, counted
+from nbspam.errors import OptionError, TrainingError, format_count
 from nbspam.evaluation import messages as testing
 from nbspam.evaluation.results import Evaluation, Outcome
 from nbspam.learning.batch import Fit, cut_offs_within, fit, ham_odds, token_counts
@@ -84,7 +84,7 @@ def saved_model(
     def messages_to_test() -> Iterator[TokenizedMessage]:
         checked = labels(messages)
         while batch := list(islice(checked, _LOOKUP_BATCH)):
-            in_ledger = version.learned({message.digest for message in batch})
+            in_ledger = version.ledger_rows({message.digest for message in batch})
             for message in batch:
                 is_learned = any(in_ledger.get(message.digest, ()))
                 learned[is_learned] += 1
@@ -182,8 +182,8 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
     corpus, n = trial.corpus, len(trial.corpus)
     if not 0 < first < n:
         raise OptionError(
-            f"cannot train on the first {first} of {counted(n, 'message')} and test on the rest;"
-            f" give a number from 1 to {max(1, n - 1)}"
+            f"cannot train on the first {first} of {format_count(n, 'message')} and test on the"
+            f" rest; give a number from 1 to {max(1, n - 1)}"
         )
     train, test = np.arange(first), np.arange(first, n)
     try:
@@ -193,15 +193,15 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
             trial = trial._replace(cut_offs=cut_offs_within(limit, fitted.metadata, ham))
     except TrainingError as error:
         raise TrainingError(
-            f"among the first {counted(first, 'message')}, in their order, {error.problem}",
+            f"among the first {format_count(first, 'message')}, in their order, {error.problem}",
             error.remedy,
             **error.values,
         ) from error
     untrained = sorted(set(corpus.labels[first:]) - set(fitted.metadata.settings.classes))
     if untrained:
         raise TrainingError(
-            f"the class {untrained[0]!r} is not among the first {counted(first, 'message')}; train"
-            " on more of them, or mix their order"
+            f"the class {untrained[0]!r} is not among the first {format_count(first, 'message')};"
+            " train on more of them, or mix their order"
         )
     outcomes = list(trial.test_model(fitted, test))
     same = testing.duplicates_across_batches(corpus.digests, first)
@@ -226,8 +226,8 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
         )
     if not 2 <= k <= fewest:
         raise OptionError(
-            f"cannot make {counted(k, 'fold')}, since the smallest class has"
-            f" {counted(fewest, 'message')}; give 2 to {fewest} folds"
+            f"cannot make {format_count(k, 'fold')}, since the smallest class has"
+            f" {format_count(fewest, 'message')}; give 2 to {fewest} folds"
         )
     fold = testing.stratified_folds(labels, k, seed)
     outcomes: dict[int, Outcome] = {}
@@ -250,7 +250,7 @@ def online(trial: Trial, batch: int) -> Evaluation:
     corpus, labels = trial.corpus, trial.corpus.labels
     if batch < 1 or len(labels) <= batch:
         raise OptionError(
-            f"a batch of {batch} is too large for {counted(len(labels), 'message')}, since the"
+            f"a batch of {batch} is too large for {format_count(len(labels), 'message')}, since the"
             " first batch is not counted; give a smaller number, at least 1"
             if batch > 0
             else f"a batch of {batch} is not possible; give a number of at least 1"

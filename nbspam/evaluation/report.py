@@ -18,7 +18,7 @@ from rich.text import Text
 
 from nbspam import __version__
 from nbspam.display import lines, page
-from nbspam.errors import NbspamError, counted, one_line
+from nbspam.errors import NbspamError, format_count, one_line
 from nbspam.evaluation import comparison, curves, metrics
 from nbspam.evaluation.results import (
     Confusion,
@@ -282,7 +282,7 @@ def comparison_page(models: Sequence[comparison.ComparedModel], advice: str, ter
 def _page(heading: str, title: str, results: Results, terms: Terms, body: Iterable[str]) -> str:
     date = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     program = f"nbspam {__version__}"
-    skipped = counted(results.evaluation.skipped, "message")
+    skipped = format_count(results.evaluation.skipped, "message")
     measured = ("not readable", skipped), ("program", program), ("date", date)
     head = [f"<h1>{heading}</h1>", page.terms_html([("test", title), *terms, *measured])]
     return page.html_page(f"nbspam: {title}", [*head, *body], program)
@@ -326,7 +326,7 @@ def _mistakes(results: Results, errors: int) -> Iterator[str]:
     evaluation, escape = results.evaluation, page.escape
     worst, n_mistakes = worst_mistakes(evaluation, errors), results.messages.counts.errors
     yield "<h2>Worst mistakes</h2>"
-    yield f"<p>{len(worst):,} of {counted(n_mistakes, 'mistake')}</p>"
+    yield f"<p>{len(worst):,} of {format_count(n_mistakes, 'mistake')}</p>"
     if worst and len(evaluation.classes) == 2:
         (other,) = set(evaluation.classes) - {evaluation.positive}
         yield page.scale_html(evaluation.positive or "", other)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nbspam.bayes.event_model import class_log_odds
 from nbspam.display.tables import TableWriter, added_names, open_output, table_format
-from nbspam.errors import counted
+from nbspam.errors import format_count
 from nbspam.evaluation import metrics
 from nbspam.evaluation.messages import (
     LearnedBefore,
@@ -124,10 +124,10 @@ class Results:
         outcomes = self.evaluation.outcomes
         counts = Counter(outcome.label for outcome in outcomes)
         by_class = ", ".join(f"{name}: {counts[name]:,}" for name in self.evaluation.classes)
-        return f"{self.evaluation.protocol}: {counted(len(outcomes), 'message')} ({by_class})"
+        return f"{self.evaluation.protocol}: {format_count(len(outcomes), 'message')} ({by_class})"
 
     def __repr__(self) -> str:
-        return f"<Results: {self.title}; {counted(self.messages.counts.errors, 'error')}>"
+        return f"<Results: {self.title}; {format_count(self.messages.counts.errors, 'error')}>"
 
     @property
     def predictions(self) -> "pd.DataFrame":

@@ -20,7 +20,13 @@ from nbspam.learning.copies import copies_of
 from nbspam.learning.settings import TrainingSettings, class_names, counted_metadata, empty_metadata
 from nbspam.scoring.rules import EvidenceRule, LearnedTokens, scoring_rule
 from nbspam.scoring.verdict import CutOffs, Score
-from nbspam.store.metadata import HAM_CUTOFF, Counted, Metadata, ModelSettings, TraitHistograms
+from nbspam.store.metadata import (
+    HAM_CUTOFF,
+    Metadata,
+    ModelSettings,
+    TokenStatistics,
+    TraitHistograms,
+)
 from nbspam.tokens.kinds import DOMAIN, HOST, TEXT
 
 _STEPS = 10**12  # steps between cut-offs 0 and 1, fine enough to resolve P(spam) at 27 nats
@@ -89,7 +95,7 @@ class Fit:
         histograms = empty.learned.trait_histograms
         if self.traits is not None:
             histograms = trait_histograms_of(self.traits, self.labels, len(classes))
-        tokens = counted(self.counts, self.channels)
+        tokens = token_statistics(self.counts, self.channels)
         self.metadata = counted_metadata(empty, Counter(labels), tokens, histograms)
         self.blocks: list[LeftOut] = []
 
@@ -251,7 +257,7 @@ def _inputs(spec: CalibrationSpec, blocks: Sequence[EvidenceArrays]) -> Floats:
     return x
 
 
-def counted(counts: Integers, channels: Integers) -> Counted:
+def token_statistics(counts: Integers, channels: Integers) -> TokenStatistics:
     """Return the histograms of the tokens' counts, and the rows of hosts and of domains.
 
     counts: (n_classes, n_tokens); channels: (n_tokens,).  Tokens without messages are left out.

@@ -296,7 +296,7 @@ class Learner:
         """Read the counts of a corpus's tokens, and the ledger's rows for these digests."""
         if self._lookup is not None:
             self._counts |= self._lookup.counts(corpus.vocabulary)
-            self.ledger |= self._lookup.learned(digests)
+            self.ledger |= self._lookup.ledger_rows(digests)
             self._in_file = self._counts.copy(), self.ledger.copy()
 
     def model(self) -> Model:

@@ -9,7 +9,7 @@ from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, 
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.names import HAM, SPAM, UNSURE, answer_label, binary_label, cell_label
 from nbspam.store import metadata
-from nbspam.store.metadata import Counted, Metadata, ModelSettings, TraitHistograms
+from nbspam.store.metadata import Metadata, ModelSettings, TokenStatistics, TraitHistograms
 from nbspam.tokens.tokenized import TokenizerOutputs
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def empty_metadata(
 
 
 def counted_metadata(
-    empty: Metadata, messages: Mapping[str, int], tokens: Counted, traits: TraitHistograms
+    empty: Metadata, messages: Mapping[str, int], tokens: TokenStatistics, traits: TraitHistograms
 ) -> Metadata:
     """Return the metadata of a counted corpus, not calibrated yet.
 

@@ -182,7 +182,7 @@ def _look_up_rows(
     """Yield each message with its row of the ledger; None if there is no model or no row."""
     messages = iter(messages)
     while group := list(itertools.islice(messages, LOOKUP_GROUP)):
-        rows = lookup.learned(message.digest for message in group) if lookup else {}
+        rows = lookup.ledger_rows(message.digest for message in group) if lookup else {}
         yield from ((message, rows.get(message.digest)) for message in group)
 
 

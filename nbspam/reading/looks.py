@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Iterator
 
-from nbspam.errors import Remedy, SourceError, counted
+from nbspam.errors import Remedy, SourceError, format_count
 from nbspam.names import HAM, SPAM
 from nbspam.reading import columns, header_rows, mail, rows, tables
 from nbspam.reading.message import RawMessage
@@ -65,7 +65,7 @@ def _looks_like_table(texts: list[str]) -> tuple[str, str] | None:
         has_labels = len(values) > 1 and (4 * len(values) <= len(regular) or values & {HAM, SPAM})
         has_header = header_rows.names_columns(table[0], TableOptions())
         if has_labels or has_header or header_rows.is_header_row(regular[0], regular[1:]):
-            return (f"a table of {counted(width, 'column')}", form)
+            return (f"a table of {format_count(width, 'column')}", form)
     return None
 
 

@@ -158,12 +158,12 @@ class FilterVersion:
 
         return explain(self.classifier, message.tokens, message.numbers)
 
-    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
+    def ledger_rows(self, digests: Iterable[str]) -> "Mapping[str, Row]":
         """Look up messages in the ledger: how often each class has learned them.
 
         Raises ModelError if the model is damaged.
         """
-        return self.lookup.learned(digests) if self.lookup else {}
+        return self.lookup.ledger_rows(digests) if self.lookup else {}
 
     def flag_taught(
         self, messages: Sequence[TokenizedMessage], verdicts: Sequence[Verdict]
@@ -174,7 +174,7 @@ class FilterVersion:
         """
         settings, pairs = self.metadata.settings, list(zip(messages, verdicts, strict=True))
         positive, spam = settings.positive, settings.positive_index or 0
-        rows = self.learned({m.digest for m, v in pairs if v.verdict == positive})
+        rows = self.ledger_rows({m.digest for m, v in pairs if v.verdict == positive})
         with_reasons = []
         for message, verdict in pairs:
             row = rows.get(message.digest, ()) if verdict.verdict == positive else ()
@@ -200,7 +200,7 @@ class FilterVersion:
         return n_learned >= _MIN_LEARNED * len(words)
 
 
-class Opening(NamedTuple):
+class ModelOptions(NamedTuple):
     """How a filter opens its model, whenever the model has changed."""
 
     cut_offs: CutOffsOf = CutOffs.from_model
@@ -210,11 +210,11 @@ class Opening(NamedTuple):
     follow_links: bool = True
 
 
-DEFAULT_OPENING = Opening()
+DEFAULT_MODEL_OPTIONS = ModelOptions()
 
 
 def open_version(
-    model: "AnyModel", opening: Opening = DEFAULT_OPENING, base: "Base | None" = None
+    model: "AnyModel", options: ModelOptions = DEFAULT_MODEL_OPTIONS, base: "Base | None" = None
 ) -> FilterVersion:
     """Open a model; raises ModelError, and OptionError for its cut-offs.
 
@@ -224,19 +224,19 @@ def open_version(
     if not isinstance(model, str | os.PathLike):
         lookup = model.lookup
     elif base is None or os.path.exists(model):  # noqa: PTH110 (no pathlib for one message)
-        lookup = Lookup(model, open_model_file(model, opening.follow_links))
-        if opening.in_memory is not None:
-            lookup.prepare(opening.in_memory)
+        lookup = Lookup(model, open_model_file(model, options.follow_links))
+        if options.in_memory is not None:
+            lookup.prepare(options.in_memory)
     counts: CountLookup = lookup.counts if lookup else lambda _: {}
     if base is None:
         assert lookup is not None
-        classifier = Classifier(lookup.metadata, counts, opening.cached_tokens)
+        classifier = Classifier(lookup.metadata, counts, options.cached_tokens)
     else:
         metadata = lookup.metadata if lookup else base.empty_personal_model()
         base.check(str(model), metadata.settings)
-        classifier = base.classifier(metadata, counts, opening.cached_tokens)
-    cut_offs = opening.cut_offs(classifier.metadata)
-    return FilterVersion(classifier, cut_offs, opening.senders, model, lookup, base)
+        classifier = base.classifier(metadata, counts, options.cached_tokens)
+    cut_offs = options.cut_offs(classifier.metadata)
+    return FilterVersion(classifier, cut_offs, options.senders, model, lookup, base)
 
 
 def with_absolute_name(model: "AnyModel | os.PathLike[str] | None") -> "str | UnsavedModel | None":
@@ -252,7 +252,7 @@ def _same_version(
     identity: tuple[object, ...],
 ) -> FilterVersion:
     below = None if base is None else open_version(base).as_base()
-    version = open_version(model, Opening(lambda _: cut_offs, senders), below)
+    version = open_version(model, ModelOptions(lambda _: cut_offs, senders), below)
     if version.identity() != identity:
         raise ModelError(
             f"{model}: the model was changed while messages were classified; run it again"

@@ -31,7 +31,7 @@ _STARS_LIMIT = 50  # in X-Spam-Level, as in SpamAssassin
 _REPORTED = 15  # words in a report, which mail readers show as a header
 
 # Upper ends of SpamAssassin's Bayes classes.
-_ENDS = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
+_BOUNDS = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
 _BAYES = "00 05 20 40 50 60 80 95 99".split()
 _VERY_SURE = 0.999
 
@@ -117,7 +117,7 @@ def symbols(scored: ScoredVerdict) -> list[str]:
     """Return the names of the tests that match a message, as SpamAssassin lists them."""
     kind = "SPAM" if scored.spam else "UNSURE" if scored.verdict.verdict == UNSURE else "HAM"
     probability, reason = scored.verdict.probability, scored.verdict.reason
-    names = [f"NBSPAM_{kind}", f"BAYES_{_BAYES[bisect_right(_ENDS, probability)]}"]
+    names = [f"NBSPAM_{kind}", f"BAYES_{_BAYES[bisect_right(_BOUNDS, probability)]}"]
     if reason:
         names.insert(1, f"NBSPAM_{reason.upper().replace(' ', '_')}")
     return [*names, "BAYES_999"] if probability >= _VERY_SURE else names

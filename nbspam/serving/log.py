@@ -36,7 +36,7 @@ _KEYS = {"message_id": "message-id", "label": "class", "size": "bytes", "seconds
 _FORMATS = {"probability": "{:.6f}", "seconds": "{:.1f}"}
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """The log entry of one message, or of a request; empty values are left out."""
 
     action: str = ""  # classify, learn, forget; serve: about no message
@@ -60,7 +60,7 @@ class Entry(NamedTuple):
             if value not in ("", None):
                 key = _KEYS.get(name, name)
                 value = 1000 * value if name == "seconds" else value
-                text = safe(key, _FORMATS.get(name, "{}").format(value))
+                text = sanitize(key, _FORMATS.get(name, "{}").format(value))
                 pairs.append(f'{key}="{text}"' if _NEEDS_QUOTES(text) else f"{key}={text}")
         return " ".join(pairs)
 
@@ -72,16 +72,16 @@ class Entry(NamedTuple):
             logger.log(level, self.line())
 
 
-def safe(key: str, value: str) -> str:
+def sanitize(key: str, value: str) -> str:
     """Replace each character that could break a line by `?`, and cut a long value."""
-    most = _MAX_LENGTHS.get(key, _MAX_LENGTH)
-    if len(value) > most:
-        value = f"{value[: most - 3]}..."
+    max_length = _MAX_LENGTHS.get(key, _MAX_LENGTH)
+    if len(value) > max_length:
+        value = f"{value[: max_length - 3]}..."
     return re.sub(_NOT_PLAIN, "?", value.replace('"', "'"))
 
 
 def is_entry(record: logging.LogRecord) -> bool:
-    """Return whether a record is an `Entry`, and not a sentence about the server."""
+    """Return whether a record is a `LogEntry`, and not a sentence about the server."""
     return record.name == ENTRIES
 
 
@@ -92,7 +92,7 @@ class _Lines(logging.Formatter):
         line = record.getMessage()
         if not is_entry(record):
             is_error = record.levelno >= logging.WARNING
-            entry = Entry("serve", error=line) if is_error else Entry("serve", note=line)
+            entry = LogEntry("serve", error=line) if is_error else LogEntry("serve", note=line)
             line = entry.line()
         return (self._fmt or "%s") % {"process": record.process, "message": line}
 

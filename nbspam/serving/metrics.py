@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from nbspam import __version__
 from nbspam.names import UNSURE
 from nbspam.serving import spamd
-from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
+from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, LogEntry
 
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
-_ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _OTHER = "other"  # a class that the model did not have when the server started
 _BYTES = 8  # of a number
 _HELP = {
@@ -49,10 +49,10 @@ class Metrics:
         labels: dict[str, dict[str, Iterable[str]]] = {
             "requests_total": {"command": spamd.COMMANDS},
             "judged_messages_total": {
-                "command": spamd.JUDGING_COMMANDS,
+                "command": spamd.CLASSIFY_COMMANDS,
                 "verdict": self._verdicts,
             },
-            "judging_seconds_bucket": {"le": [*map(str, _ENDS), "+Inf"]},
+            "judging_seconds_bucket": {"le": [*map(str, _BOUNDS), "+Inf"]},
             "judging_seconds_sum": {},
             "judging_seconds_count": {},
             "told_messages_total": {"result": (LEARNED, MOVED, FORGOTTEN, UNCHANGED)},
@@ -82,7 +82,7 @@ class Metrics:
         """Add to one of this worker's numbers."""
         self._numbers[self._row + self._places[_sample(name, labels)]] += n
 
-    def count(self, entry: Entry, code: int) -> None:
+    def count(self, entry: LogEntry, code: int) -> None:
         """Count a request; code: of the refusal, or 0."""
         if entry.command:
             self.add("requests_total", command=entry.command)
@@ -95,7 +95,7 @@ class Metrics:
             verdict = entry.verdict if entry.verdict in self._verdicts else _OTHER
             self.add("judged_messages_total", command=entry.command, verdict=verdict)
             seconds = entry.seconds or 0.0
-            end = next((str(end) for end in _ENDS if seconds <= end), "+Inf")
+            end = next((str(end) for end in _BOUNDS if seconds <= end), "+Inf")
             self.add("judging_seconds_bucket", le=end)  # `page` adds up those before it
             self.add("judging_seconds_sum", seconds)
             self.add("judging_seconds_count")

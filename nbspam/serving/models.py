@@ -24,7 +24,7 @@ from nbspam.filter import Filter
 from nbspam.names import LIST_FILE
 from nbspam.reading.senders import SenderLists
 from nbspam.scoring.verdict import CutOffs
-from nbspam.scoring.version import FilterVersion, Opening
+from nbspam.scoring.version import FilterVersion, ModelOptions
 from nbspam.serving.log import LOGGER
 from nbspam.serving.spamd import PROTOCOL, UNAVAILABLE, RefusedError
 from nbspam.store.metadata import Metadata
@@ -62,20 +62,20 @@ class UserFiles(NamedTuple):
     """The files of users' models: `FOLDER/%u.json`, or another pattern."""
 
     root: Path
-    below: str  # that folder, with `%u` in place of the user's name
+    name_pattern: str  # that folder, with `%u` in place of the user's name
 
     @staticmethod
-    def of(pattern: Path) -> "UserFiles":
+    def from_pattern(pattern: Path) -> "UserFiles":
         """Return those of a folder, or of a path with `%u` in one of its last two parts.
 
         Raises ServingError: no such folder, or others can write there.
         """
         if USER not in str(pattern):
             pattern = pattern / f"{USER}.json"
-        root, below = pattern.parent, pattern.name
+        root, name_pattern = pattern.parent, pattern.name
         if USER in root.name:
-            root, below = root.parent, f"{root.name}/{below}"
-        if below.count(USER) != 1 or str(pattern).count(USER) != 1:
+            root, name_pattern = root.parent, f"{root.name}/{name_pattern}"
+        if name_pattern.count(USER) != 1 or str(pattern).count(USER) != 1:
             raise ServingError(
                 f"{pattern}: %u, the user's name, must occur once in the last two parts of the"
                 " path; name a folder, DIR/%u.json or DIR/%u/model.json"
@@ -102,11 +102,11 @@ class UserFiles(NamedTuple):
                     f"{root}: everybody can write to {above} above it, and could replace it; run"
                     f" chmod o-w {above}"
                 )
-        return UserFiles(root, below)
+        return UserFiles(root, name_pattern)
 
     def path(self, user: str) -> Path | None:
         """Return where a user's model is or would be; None for a name that no file may have."""
-        return self.root / self.below.replace(USER, user) if _NAME.fullmatch(user) else None
+        return self.root / self.name_pattern.replace(USER, user) if _NAME.fullmatch(user) else None
 
     def stamp(self, path: Path) -> Stamp:
         """Return what changes when a model is replaced or written to; empty when there is none.
@@ -127,13 +127,13 @@ class UserFiles(NamedTuple):
             raise ModelError(f"{path}: is not a regular file; a user's model must be one")
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
-    def has_many(self, most: int) -> bool:
-        """Return whether there are `most` users' models already, or folders for them."""
-        before, _, after = self.below.partition("/")[0].partition(USER)
+    def reached_limit(self, max_users: int) -> bool:
+        """Return whether there are `max_users` users' models already, or folders for them."""
+        before, _, after = self.name_pattern.partition("/")[0].partition(USER)
         shape = re.compile(re.escape(before) + _NAME.pattern + re.escape(after))
         try:
             models = (path for path in self.root.iterdir() if shape.fullmatch(path.name))
-            return sum(1 for _ in islice(models, most)) >= most
+            return sum(1 for _ in islice(models, max_users)) >= max_users
         except OSError:
             return False  # a write there fails with the reason
 
@@ -148,7 +148,7 @@ class UserFiles(NamedTuple):
                 ) from error
 
 
-class Setup(NamedTuple):
+class ServerConfig(NamedTuple):
     """Which models a server serves, and how."""
 
     path: Path
@@ -178,13 +178,13 @@ class Setup(NamedTuple):
 class Models:
     """The filters of a server."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, config: ServerConfig) -> None:
         """Open the common model; raises NbspamError when it is missing or cannot be used."""
-        self._setup, self.senders = setup, setup.senders
-        opening = Opening(setup.cut_offs_of, setup.senders, _CACHED_TOKENS, _IN_MEMORY)
-        base = None if setup.base is None else Filter(setup.base)
-        self.common, self._base = Filter(setup.path, opening, base), base
-        if setup.users:
+        self._config, self.senders = config, config.senders
+        options = ModelOptions(config.cut_offs_of, config.senders, _CACHED_TOKENS, _IN_MEMORY)
+        base = None if config.base is None else Filter(config.base)
+        self.common, self._base = Filter(config.path, options, base), base
+        if config.users:
             self.common.version.as_base()  # raises if it cannot be one
         self._users: dict[Path, Filter] = {}  # the last used at the end
         self._lists: dict[Path, tuple[list[Stamp], SenderLists]] = {}  # users' lists, as `_users`
@@ -213,24 +213,24 @@ class Models:
             self._has_unusable_lists = True
             _logger.warning(f"{error}; the previous lists of senders are still used")
 
-    def filter_of(self, user: str, make: bool = False) -> Filter:
+    def filter_for_user(self, user: str, make: bool = False) -> Filter:
         """Return the filter of a user's model, or the common one.
 
         make: whether the user is to get a model, if there is none.
         Raises NbspamError: the user's model cannot be used.
         """
-        files = self._setup.users
+        files = self._config.users
         path = files.path(user) if files else None
         if files is None or path is None or not (files.stamp(path) or make):
             return self.common
         spam_filter = self._users.pop(path, None)
         if spam_filter is None:
-            opening = Opening(
-                self._setup.cut_offs_of, self.senders, _USERS_TOKENS, follow_links=False
+            options = ModelOptions(
+                self._config.cut_offs_of, self.senders, _USERS_TOKENS, follow_links=False
             )
-            spam_filter = Filter(path, opening, self.common)
+            spam_filter = Filter(path, options, self.common)
         self._users[path] = spam_filter
-        if len(self._users) > self._setup.open_users:
+        if len(self._users) > self._config.open_users:
             del self._users[next(iter(self._users))]
         _ = spam_filter.version
         if spam_filter.problem:
@@ -243,21 +243,21 @@ class Models:
         make: whether a missing file will be made.
         Raises RefusedError for a name that no model may have, and for a new user too many.
         """
-        files, most = self._setup.users, self._setup.limits.max_users
+        files, max_users = self._config.users, self._config.limits.max_users
         if files is None:
             return self.common
         path = files.path(user)
         if path is None:
             raise RefusedError(PROTOCOL, "(the User header has no name that a model may have)")
         if make and not files.stamp(path):
-            if files.has_many(most):  # any client can make up names
+            if files.reached_limit(max_users):  # any client can make up names
                 raise RefusedError(
                     UNAVAILABLE,
-                    f"({most:,} users have models, and the server creates no more: raise its limit,"
-                    " or remove some)",
+                    f"({max_users:,} users have models, and the server creates no more: raise its"
+                    " limit, or remove some)",
                 )
             files.make_folder(path)
-        return self.filter_of(user, make=True)
+        return self.filter_for_user(user, make=True)
 
     def version_for(self, user: str) -> FilterVersion:
         """Return the filter that classifies a user's message, with the user's own lists of senders.
@@ -265,7 +265,7 @@ class Models:
         They are next to NAME.json: NAME.allow and NAME.block.  Raises NbspamError, also for these.
         """
         self.reread()
-        version, files = self.filter_of(user).version, self._setup.users
+        version, files = self.filter_for_user(user).version, self._config.users
         path = files.path(user) if files else None
         if files is None or path is None or path.suffix != ".json" or self.senders is None:
             return version
@@ -284,6 +284,6 @@ class Models:
                 follow_links=False,
             )
         self._lists[path] = stamps, lists
-        if len(self._lists) > self._setup.open_users:
+        if len(self._lists) > self._config.open_users:
             del self._lists[next(iter(self._lists))]
         return FilterVersion(version.classifier, version.cut_offs, lists)

@@ -18,7 +18,7 @@ from nbspam.serving import sockets
 from nbspam.serving.answer import answer
 from nbspam.serving.log import LOGGER
 from nbspam.serving.metrics import Metrics
-from nbspam.serving.models import Models, Setup
+from nbspam.serving.models import Models, ServerConfig
 from nbspam.serving.server import Worker
 from nbspam.serving.spamd import REPORT, Request
 
@@ -38,15 +38,15 @@ class Server:
 
     def __init__(
         self,
-        setup: Setup,
+        config: ServerConfig,
         models: Models,
         listeners: Sequence[socket.socket],
         metrics_listeners: Sequence[socket.socket] = (),
     ) -> None:
         """Start nothing yet.  models: with the common model open."""
-        self._setup, self._models = setup, models
+        self._config, self._models = config, models
         self._sockets = listeners, metrics_listeners
-        self._metrics = Metrics(models.common.classes, setup.n_workers)
+        self._metrics = Metrics(models.common.classes, config.n_workers)
         self._workers: dict[int, tuple[int, float]] = {}  # process -> its number, and its start
 
     def run(self, on_start: Callable[[], None]) -> None:
@@ -59,7 +59,7 @@ class Server:
         self._alive, self._parent = os.pipe()  # closed with this process
         self._load()
         try:
-            for number in range(self._setup.n_workers):
+            for number in range(self._config.n_workers):
                 self._start(number)
             on_start()
             sockets.notify("READY=1")
@@ -78,7 +78,7 @@ class Server:
 
     def _load(self) -> None:
         """Load what the first message and the first lesson need, for all workers."""
-        if self._setup.can_tell:
+        if self._config.can_tell:
             from nbspam.learning import update as update
         answer(Request(REPORT), b"Subject: x\n\nx", self._models.version_for(""))
         _return_freed_memory()
@@ -107,7 +107,7 @@ class Server:
         loop.add_reader(self._alive, stop.set)  # the parent has died
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        await Worker(self._setup, self._models, self._metrics).run(*self._sockets, stop)
+        await Worker(self._config, self._models, self._metrics).run(*self._sockets, stop)
         logging.shutdown()
         os._exit(0)  # without waiting for messages that are still read in threads
 
@@ -130,7 +130,7 @@ class Server:
     def _stop(self) -> None:
         """Let the workers answer their clients, and end those that take too long."""
         self._signal(signal.SIGTERM)
-        ends = time.monotonic() + self._setup.limits.shutdown + _GRACE
+        ends = time.monotonic() + self._config.limits.shutdown + _GRACE
         while self._workers and time.monotonic() < ends:
             self._reap()
             signal.sigtimedwait([signal.SIGCHLD], 0.1)

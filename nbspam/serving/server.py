@@ -16,9 +16,9 @@ from nbspam.errors import LockedError, NbspamError
 from nbspam.filter import Filter
 from nbspam.reading import header_fields
 from nbspam.serving import answer, sockets, spamd, teaching
-from nbspam.serving.log import ENTRIES, LOGGER, UNCHANGED, Entry
+from nbspam.serving.log import ENTRIES, LOGGER, UNCHANGED, LogEntry
 from nbspam.serving.metrics import Metrics, http_reply
-from nbspam.serving.models import Models, Setup
+from nbspam.serving.models import Models, ServerConfig
 from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request
 
 _logger = logging.getLogger(LOGGER)
@@ -34,7 +34,7 @@ _HTTP_TIMEOUT = 5.0  # seconds for a request of Prometheus
 _HTTP_LINES = 64  # of such a request; Prometheus sends seven
 
 _UNSENT = "the client disconnected before the reply"
-_HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
+_HUNG_UP = LogEntry("serve", error="the client disconnected before its request was complete")
 
 _FAILURES: tuple[tuple[type[Exception], int, str], ...] = (
     (TimeoutError, spamd.TIMEOUT, "(the request did not arrive in time)"),
@@ -44,21 +44,23 @@ _FAILURES: tuple[tuple[type[Exception], int, str], ...] = (
 )
 
 # A reply, the log entry, and the code of a refusal or 0.
-Reply = tuple[bytes, Entry, int]
+Reply = tuple[bytes, LogEntry, int]
 
 
 class Worker:
     """Serves clients of the listening sockets until it is told to stop."""
 
-    def __init__(self, setup: Setup, models: Models, metrics: Metrics) -> None:
-        self._setup, self._limits, self._models = setup, setup.limits, models
+    def __init__(self, config: ServerConfig, models: Models, metrics: Metrics) -> None:
+        self._config, self._limits, self._models = config, config.limits, models
         self._metrics, self._is_logged = (
             metrics,
             logging.getLogger(ENTRIES).isEnabledFor(logging.INFO),
         )
-        self._teacher = teaching.Teacher(setup.limits)
-        self._large = asyncio.Semaphore(setup.limits.large)
-        self._places = max(_LEAST_PLACES, setup.limits.connections // setup.n_workers)  # free ones
+        self._teacher = teaching.Teacher(config.limits)
+        self._large = asyncio.Semaphore(config.limits.large)
+        self._places = max(
+            _LEAST_PLACES, config.limits.connections // config.n_workers
+        )  # free ones
         self._listeners: Sequence[socket.socket] = ()  # those that clients are accepted from
         self._clients: set[asyncio.Task[None]] = set()
 
@@ -76,7 +78,7 @@ class Worker:
             for listener in metrics_listeners
         ]
         await stop.wait()
-        self._teacher.latest = time.monotonic() + _LEARNING_SHARE * self._limits.shutdown
+        self._teacher.deadline = time.monotonic() + _LEARNING_SHARE * self._limits.shutdown
         self._unwatch()
         self._listeners = ()
         for listener in listeners:
@@ -166,10 +168,10 @@ class Worker:
 
     async def _answered(self, client: spamd.Client) -> Reply:
         """Read and answer a client's request; raises ConnectionError when the client has gone."""
-        entry, started, most = Entry(), time.perf_counter(), self._limits.max_size
+        entry, started, max_bytes = LogEntry(), time.perf_counter(), self._limits.max_size
         try:
             async with asyncio.timeout(self._limits.timeout):
-                head = await spamd.read_head(client, most, self._setup.can_tell)
+                head = await spamd.read_head(client, max_bytes, self._config.can_tell)
                 if head is None:
                     return b"", entry, 0
                 request, length = head
@@ -181,9 +183,9 @@ class Worker:
             async with self._place_for_large() if is_large else nullcontext():
                 if (length or len(body)) > LARGE:
                     async with asyncio.timeout(self._limits.timeout):
-                        body += await spamd.read_body(client, length, most + 1, len(body))
-                    if len(body) > most:
-                        raise spamd.too_large("the message", most)
+                        body += await spamd.read_body(client, length, max_bytes + 1, len(body))
+                    if len(body) > max_bytes:
+                        raise spamd.too_large_error("the message", max_bytes)
                     request = request._replace(body=body)
                 started = time.perf_counter()
                 entry = self._entry(request)
@@ -213,19 +215,19 @@ class Worker:
         finally:
             self._large.release()
 
-    def _entry(self, request: Request) -> Entry:
+    def _entry(self, request: Request) -> LogEntry:
         """Return what is known of a request before it is answered."""
         command = request.command
         if command in (PING, SKIP):
-            return Entry(command=command)
+            return LogEntry(command=command)
         action = "classify" if command != TELL else "learn" if request.set_local else "forget"
         mid = ""
         if self._is_logged:
             mid = header_fields.message_id(request.beginning(header_fields.HEAD))
         label = request.message_class if action == "learn" else ""
-        return Entry(action, command, mid, request.user, label=label, size=len(request.body))
+        return LogEntry(action, command, mid, request.user, label=label, size=len(request.body))
 
-    async def _answer(self, request: Request, entry: Entry) -> Reply:
+    async def _answer(self, request: Request, entry: LogEntry) -> Reply:
         """Answer a request that was read whole."""
         if request.command in (PING, SKIP):
             return spamd.PONG if request.command == PING else b"", entry, 0
@@ -233,7 +235,7 @@ class Worker:
 
         def classify() -> answer.Answer:
             message = request.message(self._limits.max_size)
-            return answer.answer(request, message, version, self._setup.x_spam)
+            return answer.answer(request, message, version, self._config.x_spam)
 
         reply, verdict, probability, reason = (
             await asyncio.to_thread(classify) if request.is_large else classify()
@@ -256,9 +258,9 @@ class Worker:
         return spam_filter, await asyncio.to_thread(read) if request.is_large else read()
 
     async def _teach(
-        self, request: Request, entry: Entry, lesson: tuple[Filter, teaching.Lesson] | None
+        self, request: Request, entry: LogEntry, lesson: tuple[Filter, teaching.Lesson] | None
     ) -> Reply:
-        done = teaching.Done(UNCHANGED)
+        done = teaching.TeachResult(UNCHANGED)
         if lesson is not None:
             self._metrics.add("learning_queue_messages", 1)
             try:
@@ -268,7 +270,7 @@ class Worker:
         reply = spamd.tell_reply(request, done.result != UNCHANGED)
         return reply, entry._replace(result=done.result, note=done.note), 0
 
-    def _refused(self, error: Exception, entry: Entry) -> Reply:
+    def _refused(self, error: Exception, entry: LogEntry) -> Reply:
         """Answer what failed, and log what is wrong with the server."""
         code, reason = spamd.SOFTWARE, type(error).__name__
         if isinstance(error, RefusedError):

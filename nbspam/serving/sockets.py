@@ -67,59 +67,59 @@ def _remove_stale_socket(path: Path) -> None:
     raise ServingError(f"{path}: a server is listening there; stop it, or name another path")
 
 
-def check_place(place: str, any_address: bool) -> None:
+def check_host_port(host_port: str, any_address: bool) -> None:
     """Raise OptionError for an invalid HOST:PORT, and for an address that is forbidden.
 
     any_address: whether it may be one that other machines can connect to.  No name is looked up.
     """
-    host, _ = _host_and_port(place)
+    host, _ = _split_host_port(host_port)
     with contextlib.suppress(ValueError):  # a name
-        _check_address(place, host, any_address)
+        _check_loopback(host_port, host, any_address)
 
 
-def _check_address(place: str, address: str | int, any_address: bool) -> None:
+def _check_loopback(host_port: str, address: str | int, any_address: bool) -> None:
     if not (any_address or ipaddress.ip_address(address).is_loopback):
         raise OptionError(
-            f"{place} can be reached from other machines, and the protocol has no passwords",
+            f"{host_port} can be reached from other machines, and the protocol has no passwords",
             Remedy.ANY_ADDRESS,
         )
 
 
 @contextlib.contextmanager
-def tcp_sockets(place: str, any_address: bool) -> Iterator[list[socket.socket]]:
+def tcp_sockets(host_port: str, any_address: bool) -> Iterator[list[socket.socket]]:
     """Listen on HOST:PORT, on each address of the host.
 
     any_address: whether it may be one that other machines can connect to.
     Raises OptionError for an invalid or forbidden place, ServingError when it is not available.
     """
-    host, port = _host_and_port(place)
+    host, port = _split_host_port(host_port)
     with contextlib.ExitStack() as opened:
         listeners = []
         try:
             infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             for family, _, _, _, address in dict.fromkeys(infos):
-                _check_address(place, address[0], any_address)
+                _check_loopback(host_port, address[0], any_address)
                 made = socket.create_server(address, family=family, backlog=BACKLOG)
                 listeners.append(opened.enter_context(made))
                 made.setblocking(False)
         except OSError as error:
             reason = (error.strerror or str(error)).partition(" (while")[0]  # as Python adds
             raise ServingError(
-                f"{place}: cannot listen there ({reason}); name another port, or stop the program"
-                " that uses it"
+                f"{host_port}: cannot listen there ({reason}); name another port, or stop the"
+                " program that uses it"
             ) from error
         yield listeners
 
 
-def _host_and_port(place: str) -> tuple[str, int]:
-    host, colon, port = place.rpartition(":")
+def _split_host_port(host_port: str) -> tuple[str, int]:
+    host, colon, port = host_port.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise OptionError(f"{place!r} is not HOST:PORT; an example is 127.0.0.1:783")
+        raise OptionError(f"{host_port!r} is not HOST:PORT; an example is 127.0.0.1:783")
     return host, int(port)
 
 
-def name_of(listener: socket.socket) -> str:
+def format_address(listener: socket.socket) -> str:
     """Return a socket's address as spamc takes it: a path, or HOST:PORT."""
     address = listener.getsockname()
     if listener.family == socket.AF_UNIX:

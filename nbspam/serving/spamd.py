@@ -32,8 +32,8 @@ _DIGITS_LIMIT = 15  # of a Content-length; int() takes quadratic time
 
 CHECK, SYMBOLS, REPORT, REPORT_IFSPAM = "CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"
 PROCESS, HEADERS, TELL, PING, SKIP = "PROCESS", "HEADERS", "TELL", "PING", "SKIP"
-JUDGING_COMMANDS = CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS
-COMMANDS = *JUDGING_COMMANDS, TELL, PING, SKIP
+CLASSIFY_COMMANDS = CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS
+COMMANDS = *CLASSIFY_COMMANDS, TELL, PING, SKIP
 _HEADERS = {*"compress content-length message-class set remove user".split()}  # that are looked at
 _FIRST_LINE = re.compile(rb"([A-Z_]+) SPAMC/(\d{1,3})\.(\d{1,3})\s*")
 _NOT_PRINTABLE = re.compile("[^ -~]+")
@@ -88,9 +88,9 @@ class Request(NamedTuple):
 
     def message(self, max_size: int) -> bytes:
         """Return the message, decompressed if necessary; raises RefusedError."""
-        message = unzipped(self.body, max_size) if self.compressed else self.body
+        message = decompress(self.body, max_size) if self.compressed else self.body
         if message is None:
-            raise too_large("the decompressed message", max_size)
+            raise too_large_error("the decompressed message", max_size)
         return message
 
     def beginning(self, n: int) -> bytes:
@@ -173,7 +173,7 @@ async def read_head(
         raise RefusedError(PROTOCOL, "(Content-Length contains non-numeric bytes)")
     length = int(value[: _DIGITS_LIMIT + 1])
     if length > max_size:
-        raise too_large("the message", max_size)
+        raise too_large_error("the message", max_size)
     return request, length
 
 
@@ -202,15 +202,15 @@ async def _line(client: Client, what: str, closed: str, may_end: bool = False) -
     return line
 
 
-async def read_body(client: Client, length: int | None, limit: int, begun: int = 0) -> bytes:
+async def read_body(client: Client, length: int | None, limit: int, n_read: int = 0) -> bytes:
     """Read the rest of a message.
 
     length: of the message; None: read up to its end, or up to `limit` bytes of it.
-    begun: how many bytes of it were read.
+    n_read: how many bytes of it were read.
     Raises RefusedError for another length: a part of a message must not be taken for it.
     """
-    body = await client.read((limit if length is None else length) - begun)
-    n = begun + len(body)
+    body = await client.read((limit if length is None else length) - n_read)
+    n = n_read + len(body)
     if length is not None and (n := n + client.count_surplus()) != length:
         reason = f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
         raise RefusedError(PROTOCOL, reason)
@@ -244,23 +244,23 @@ def _with_headers(request: Request, headers: dict[str, str]) -> Request:
     )
 
 
-def too_large(what: str, max_size: int) -> RefusedError:
+def too_large_error(what: str, max_size: int) -> RefusedError:
     """Return the refusal of a message."""
     return RefusedError(DATA, f"{what} is larger than {max_size} bytes")
 
 
-def unzipped(data: bytes, most: int) -> bytes | None:
-    """Return the message that was compressed by zlib; None if it has more than `most` bytes.
+def decompress(data: bytes, max_bytes: int) -> bytes | None:
+    """Return the message that was compressed by zlib; None if it has more than `max_bytes` bytes.
 
     It produces at most one byte more: a few kilobytes can expand to gigabytes.
     Raises RefusedError for what is not zlib data.
     """
     stream = zlib.decompressobj()
     try:
-        message = stream.decompress(data, most + 1)
+        message = stream.decompress(data, max_bytes + 1)
     except zlib.error:
         raise RefusedError(DATA, "invalid zlib data") from None
-    if len(message) > most:
+    if len(message) > max_bytes:
         return None
     if not stream.eof or stream.unused_data:
         raise RefusedError(DATA, "the zlib data is truncated or has trailing bytes")

@@ -32,14 +32,14 @@ class Lesson(NamedTuple):
     message: TokenizedMessage  # with its digest
 
 
-class Done(NamedTuple):
+class TeachResult(NamedTuple):
     """What became of a lesson: LEARNED, MOVED, FORGOTTEN or UNCHANGED, and a note for the log."""
 
     result: str
     note: str = ""
 
 
-Result = Done | Exception  # why a lesson was not applied
+Result = TeachResult | Exception  # why a lesson was not applied
 
 
 def apply_lessons(spam_filter: Filter, lessons: list[Lesson], wait: LockWait) -> list[Result]:
@@ -52,16 +52,16 @@ def apply_lessons(spam_filter: Filter, lessons: list[Lesson], wait: LockWait) ->
     Raises ModelError.
     """
     results: list[Result] = []
-    for save in _saves(lessons):
+    for save in _group_into_saves(lessons):
         if results and wait.should_stop():  # as if another program had the lock
             late = RefusedError(TEMPORARY, "(the messages before it took too long)")
             results += [late] * len(save)
         else:
-            results += _applied(spam_filter, save, wait)
+            results += _apply_save(spam_filter, save, wait)
     return results
 
 
-def _saves(lessons: list[Lesson]) -> Iterator[list[Lesson]]:
+def _group_into_saves(lessons: list[Lesson]) -> Iterator[list[Lesson]]:
     """Yield what one save can do, in order: learn or forget messages, each once."""
     save: list[Lesson] = []
     for lesson in lessons:
@@ -76,11 +76,11 @@ def _saves(lessons: list[Lesson]) -> Iterator[list[Lesson]]:
     yield save
 
 
-def _applied(spam_filter: Filter, save: list[Lesson], wait: LockWait) -> list[Result]:
+def _apply_save(spam_filter: Filter, save: list[Lesson], wait: LockWait) -> list[Result]:
     """Learn or forget different messages; return what `apply_lessons` does."""
     version = spam_filter.version
     settings = version.personal_metadata.settings
-    rows = version.learned(lesson.message.digest for lesson in save)
+    rows = version.ledger_rows(lesson.message.digest for lesson in save)
     results: list[str] = []
     messages: list[TokenizedMessage] = []
     for is_spam, message in save:
@@ -105,7 +105,7 @@ def _applied(spam_filter: Filter, save: list[Lesson], wait: LockWait) -> list[Re
     except LockedError as error:
         return [error.with_traceback(None)] * len(save)
     pairs = zip(results, save, strict=True)
-    return [Done(result, notes.get(lesson.message.digest, "")) for result, lesson in pairs]
+    return [TeachResult(result, notes.get(lesson.message.digest, "")) for result, lesson in pairs]
 
 
 def _class_of(settings: ModelSettings, is_spam: bool) -> str:
@@ -133,14 +133,14 @@ class Teacher:
         self._limits = limits
         self._waiting: dict[Filter, list[_Waiting]] = {}
         self._saving: dict[Filter, asyncio.Task[None]] = {}
-        self.latest = math.inf  # by the monotonic clock: when the server waits no longer
+        self.deadline = math.inf  # by the monotonic clock: when the server waits no longer
 
     @property
     def n_waiting(self) -> int:
         """The number of lessons that are not being applied yet."""
         return sum(map(len, self._waiting.values()))
 
-    async def submit(self, spam_filter: Filter, lesson: Lesson) -> Done:
+    async def submit(self, spam_filter: Filter, lesson: Lesson) -> TeachResult:
         """Return what a lesson did to the model, once that is on the disk.
 
         Raises RefusedError or LockedError if it was not learned in time; it never will be.
@@ -152,7 +152,7 @@ class Teacher:
         self._waiting.setdefault(spam_filter, []).append(waiting)
         if spam_filter not in self._saving:
             self._saving[spam_filter] = asyncio.create_task(self._save(spam_filter))
-        seconds = min(self._limits.learning, self.latest - time.monotonic())
+        seconds = min(self._limits.learning, self.deadline - time.monotonic())
         await asyncio.wait([future], timeout=max(0, seconds))
         if waiting in (others := self._waiting.get(spam_filter, [])):
             others.remove(waiting)
@@ -169,17 +169,19 @@ class Teacher:
     async def _save(self, spam_filter: Filter) -> None:
         """Apply what waits for a model, until nothing does."""
         while batch := self._waiting.pop(spam_filter, []):
-            ends = time.monotonic() + self._limits.learning
+            give_up_at = time.monotonic() + self._limits.learning
             lessons = [lesson for lesson, _ in batch]
-            results = await asyncio.to_thread(self._results, spam_filter, lessons, ends)
+            results = await asyncio.to_thread(self._results, spam_filter, lessons, give_up_at)
             for (_, future), result in zip(batch, results, strict=True):
                 future.set_result(result)
         del self._saving[spam_filter]
 
-    def _results(self, spam_filter: Filter, lessons: list[Lesson], ends: float) -> list[Result]:
+    def _results(
+        self, spam_filter: Filter, lessons: list[Lesson], give_up_at: float
+    ) -> list[Result]:
         """Apply lessons together; if that fails one by one, so that a bad one fails alone."""
         wait = LockWait(
-            math.inf, _logger.warning, lambda: time.monotonic() >= min(ends, self.latest)
+            math.inf, _logger.warning, lambda: time.monotonic() >= min(give_up_at, self.deadline)
         )
         try:
             return apply_lessons(spam_filter, lessons, wait)
@@ -187,4 +189,4 @@ class Teacher:
             if len(lessons) == 1:
                 # Without the frames that it passed through, which hold the message.
                 return [error.with_traceback(None)]
-            return [r for one in lessons for r in self._results(spam_filter, [one], ends)]
+            return [r for one in lessons for r in self._results(spam_filter, [one], give_up_at)]

@@ -211,7 +211,7 @@ class Lookup:
         """
         return self._rows((token_key(token), token) for token in tokens)
 
-    def learned(self, digests: Iterable[str]) -> dict[str, Row]:
+    def ledger_rows(self, digests: Iterable[str]) -> dict[str, Row]:
         """Return the number of times that each class has learned each message of the ledger.
 
         Raises ModelError if a line that it reads is damaged.

@@ -54,7 +54,7 @@ ELSEWHERE = 1.8
 YOUNG_BELOW = 100
 HostRows = Mapping[tuple[int, ...], int]  # mails per class -> number of hosts with these mails
 # Histograms of the tokens' counts, per class; rows of the hosts; rows of the hosts' domains.
-Counted = tuple[tuple[Histogram, ...], HostRows, HostRows]
+TokenStatistics = tuple[tuple[Histogram, ...], HostRows, HostRows]
 _NO_HOSTS: HostRows = MappingProxyType({})
 TraitHistograms = tuple[tuple[Values, ...], ...]  # per trait, in the order of TRAITS; per class
 TableColumns = tuple[tuple[str, str], ...]  # names of text column and label column

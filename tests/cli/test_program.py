@@ -334,8 +334,8 @@ def test_every_help_fits_and_has_an_example(nbspam, name):
 def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkeypatch):
     taken = []
 
-    def serve(setup, *_):
-        taken.append(setup.limits.max_users)
+    def serve(config, *_):
+        taken.append(config.limits.max_users)
         return SimpleNamespace(run=lambda _: None)
 
     monkeypatch.setattr("nbspam.cli.serve.Server", serve)

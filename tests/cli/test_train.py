@@ -21,7 +21,7 @@ from nbspam.filter import open_filter
 from nbspam.learning.update import PendingMessages
 from nbspam.names import rare_classes
 from nbspam.reading.message import parse
-from nbspam.serving.teaching import Done, Lesson, apply_lessons
+from nbspam.serving.teaching import Lesson, TeachResult, apply_lessons
 from nbspam.store import writing
 from nbspam.store.writing import QUIET_WAIT
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
@@ -135,7 +135,7 @@ def test_every_command_keeps_the_mode_and_the_server_too(nbspam, shared):
                 wanted = spam_filter.version.wanted
                 lesson = Lesson(True, tokenize(parse(SPAM), digest=True, wanted=wanted))
                 done = apply_lessons(spam_filter, [lesson], QUIET_WAIT)
-            assert done == [Done("learned")]
+            assert done == [TeachResult("learned")]
         else:
             assert nbspam(*command.split()).code == 0, command
         after = shared.stat()

@@ -109,7 +109,7 @@ def test_of_one_message_no_more_is_unpacked_than_is_read(monkeypatch):
 @each(
     "unpack",
     [
-        lambda data: spamd.unzipped(data, 1000),
+        lambda data: spamd.decompress(data, 1000),
         lambda data: spamd.Request("CHECK", body=data, compressed=True).beginning(1000)[1000:],
     ],
 )

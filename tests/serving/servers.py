@@ -16,7 +16,7 @@ from nbspam.filter import open_filter
 from nbspam.serving.answer import message_to_learn
 from nbspam.serving.log import is_entry
 from nbspam.serving.metrics import Metrics
-from nbspam.serving.models import Limits, Models, Setup, UserFiles
+from nbspam.serving.models import Limits, Models, ServerConfig, UserFiles
 from nbspam.serving.server import Worker
 from nbspam.serving.sockets import unix_socket
 from nbspam.serving.teaching import Lesson, apply_lessons
@@ -141,18 +141,20 @@ def serving_in(
     base: that the model is read through.  senders: lists of them.
     """
     said, path = Sentences(), folder / "socket"
-    files, can_tell = UserFiles.of(users) if users else None, bool(tell or users or apply)
-    setup = Setup(model, cut_offs, base, files, 1, Limits(**limits), can_tell, False, senders, most)
+    files, can_tell = UserFiles.from_pattern(users) if users else None, bool(tell or users or apply)
+    config = ServerConfig(
+        model, cut_offs, base, files, 1, Limits(**limits), can_tell, False, senders, most
+    )
     with (
         said.logged(),
         patch("nbspam.serving.teaching.apply_lessons", apply) if apply else nullcontext(),
         unix_socket(path, 0o600) as listener,
         unix_socket(folder / "metrics", 0o600) as metrics,
     ):
-        models = Models(setup)
+        models = Models(config)
         counted = Metrics(models.common.classes, 1)
         served = InThread(
-            path, said, lambda end: Worker(setup, models, counted).run([listener], [metrics], end)
+            path, said, lambda end: Worker(config, models, counted).run([listener], [metrics], end)
         )
         try:
             yield served

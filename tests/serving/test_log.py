@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logs import fields, log_daemon
 
-from nbspam.serving.log import STDERR, SYSLOG, Entry, can_log, make_handler, safe
+from nbspam.serving.log import STDERR, SYSLOG, LogEntry, can_log, make_handler, sanitize
 
-WHOLE = Entry(
+WHOLE = LogEntry(
     action="classify",
     command="CHECK",
     message_id="<1@example.org>",
@@ -41,8 +41,8 @@ def test_a_line_has_each_value_that_there_is():
         ' probability=0.998712 reason="too few known words" class=ham result=learned bytes=4312'
         ' milliseconds=2.3 note="it began" error="it failed"'
     )
-    assert Entry("classify").line() == "action=classify"
-    assert Entry("classify", size=0, seconds=0.0, probability=0.0).line() == (
+    assert LogEntry("classify").line() == "action=classify"
+    assert LogEntry("classify", size=0, seconds=0.0, probability=0.0).line() == (
         "action=classify probability=0.000000 bytes=0 milliseconds=0.0"
     )
 
@@ -76,7 +76,7 @@ def logged():
 def test_no_value_ends_its_field(daemon, logged):
     logged(SYSLOG, daemon.path)
     for value, name in product(HOSTILE, ["message_id", "user", "verdict", "error"]):
-        Entry("learn", result="learned")._replace(**{name: value}).log()
+        LogEntry("learn", result="learned")._replace(**{name: value}).log()
         [found] = daemon.entries()
         key = name.replace("_", "-")
         assert found.keys() == {"action", "result", key}
@@ -101,10 +101,10 @@ def test_sentences_about_the_server_are_entries_too(daemon, logged):
     st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters='"\\')),
 )
 def test_any_text_is_a_value_and_a_usual_message_id_is_written_as_it_is(mid, user, error, usual):
-    entry = Entry("classify", message_id=mid, user=user, error=error)
+    entry = LogEntry("classify", message_id=mid, user=user, error=error)
     assert fields(entry.line()).keys() <= {"action", "message-id", "user", "error"}
     assert len(entry.line()) < 2048
-    assert safe("message-id", usual[:250]) == usual[:250]
+    assert sanitize("message-id", usual[:250]) == usual[:250]
 
 
 def test_what_is_not_there_is_not_waited_for(tmp_path, logged):
@@ -139,7 +139,7 @@ def test_a_daemon_that_was_restarted_gets_the_next_line(tmp_path, logged):
 
 
 def test_standard_error_that_nobody_reads_drops_lines(monkeypatch, logged):
-    entry = Entry("classify", message_id="x" * 300, error="y" * 600)
+    entry = LogEntry("classify", message_id="x" * 300, error="y" * 600)
     ends = os.pipe()
     with os.fdopen(ends[0], "rb", 0) as reader, os.fdopen(ends[1], "w") as unread:
         monkeypatch.setattr(sys, "stderr", unread)

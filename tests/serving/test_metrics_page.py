@@ -20,13 +20,13 @@ from servers import put, request
 
 import nbspam
 from nbspam.serving import server
-from nbspam.serving.log import Entry, is_entry
+from nbspam.serving.log import LogEntry, is_entry
 from nbspam.serving.metrics import Metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 UNITS = ("_seconds", "_bytes", "_info", "_connections", "_messages", "_models", "_lines")
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
-CHECKED = Entry("classify", "CHECK", verdict="ham", seconds=0.1)
+CHECKED = LogEntry("classify", "CHECK", verdict="ham", seconds=0.1)
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\nUser-Agent: Prometheus/2.42.0\r\n\r\n"
 
 

@@ -11,7 +11,7 @@ from servers import OK, put, request, told
 import nbspam
 from nbspam.errors import ModelError
 from nbspam.reading.message import parse
-from nbspam.serving.models import Models, Setup
+from nbspam.serving.models import Models, ServerConfig
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import tokenize
 
@@ -21,7 +21,7 @@ EVIDENCE, SUM = b'"scoring": "evidence"', b'"scoring": "sum"'
 
 
 def opened(path, base=None):
-    return Models(Setup(path, base=base))
+    return Models(ServerConfig(path, base=base))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from nbspam.errors import OptionError, ServingError
 from nbspam.serving import sockets
-from nbspam.serving.sockets import name_of, notify, passed_sockets, tcp_sockets, unix_socket
+from nbspam.serving.sockets import format_address, notify, passed_sockets, tcp_sockets, unix_socket
 
 
 def test_a_socket_has_its_mode_and_is_removed_at_the_end(tmp_path):
@@ -19,7 +19,7 @@ def test_a_socket_has_its_mode_and_is_removed_at_the_end(tmp_path):
     for mode in (0o600, 0o660, 0o666):
         with unix_socket(path, mode) as listener:
             assert stat.S_IMODE(path.stat().st_mode) == mode
-            assert name_of(listener) == str(path)
+            assert format_address(listener) == str(path)
         assert not path.exists()
     assert os.umask(mask) == 0o027
 
@@ -80,7 +80,7 @@ def test_this_machine_alone(place):
     try:
         with tcp_sockets(place, any_address=False) as listeners:
             for listener in listeners:
-                host, _, port = name_of(listener).rpartition(":")
+                host, _, port = format_address(listener).rpartition(":")
                 assert host in ("127.0.0.1", "[::1]")
                 assert int(port) > 0
                 socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
@@ -128,7 +128,9 @@ def test_passed_sockets_are_taken(tmp_path, monkeypatch):
                     passed_sockets()
                 continue
             found = passed_sockets()
-            assert list(map(name_of, found)) == [str(tmp_path / "socket")] * (said == [ours, "1"])
+            assert list(map(format_address, found)) == [str(tmp_path / "socket")] * (
+                said == [ours, "1"]
+            )
             assert "LISTEN_FDS" not in os.environ
             for each in found:
                 assert not os.get_inheritable(each.fileno())

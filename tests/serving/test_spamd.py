@@ -24,8 +24,8 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, make_verdict
 from nbspam.serving.log import LEARNED, UNCHANGED
 from nbspam.serving.passthrough import VerdictHeader, cleaned, marked, verdict_value
-from nbspam.serving.spamd import LINE_LIMIT, RefusedError, Request, unzipped
-from nbspam.serving.teaching import Done
+from nbspam.serving.spamd import LINE_LIMIT, RefusedError, Request, decompress
+from nbspam.serving.teaching import TeachResult
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import tokenize
 
@@ -125,7 +125,7 @@ def test_tell(serving, model):
 
     with serving(model, apply) as served:
         for headers, is_spam, changed, said in TELLS:
-            results[:] = [Done(LEARNED if changed else UNCHANGED)]
+            results[:] = [TeachResult(LEARNED if changed else UNCHANGED)]
             assert served.ask(request("TELL", SPAM, *headers)) == OK + said + b"\r\n\r\n", headers
             assert told == ([] if is_spam is ... else [is_spam])
             told.clear()
@@ -161,7 +161,7 @@ ODD = [
 def test_an_error_is_a_status_line_and_nothing_else(serving, model):
     rows = [(asked, line.decode()) for _, asked, line in golden("refused.tsv")]
     with serving(
-        model, lambda _, told, *__: [Done(LEARNED)] * len(told), max_size=1_000_000
+        model, lambda _, told, *__: [TeachResult(LEARNED)] * len(told), max_size=1_000_000
     ) as served:
         for asked, line in [*ODD, *rows]:
             assert served.ask(asked) == f"SPAMD/1.0 {line}\r\n".encode(), line
@@ -214,7 +214,9 @@ def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
 @pytest.fixture(scope="module")
 def fuzzed(model_file, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzzed")
-    with serving_in(folder, model_file, lambda _, told, *__: [Done(LEARNED)] * len(told)) as served:
+    with serving_in(
+        folder, model_file, lambda _, told, *__: [TeachResult(LEARNED)] * len(told)
+    ) as served:
         yield served
 
 
@@ -365,7 +367,7 @@ def test_a_message_that_fails_is_freed_at_once(serving, model):
 def test_a_bomb_is_not_decompressed():
     bomb = zlib.compress(bytes(64 << 20))
     packed = Request("PROCESS", body=bomb, compressed=True)
-    for function, arguments in ((unzipped, (bomb, 1000)), (packed.beginning, (1000,))):
+    for function, arguments in ((decompress, (bomb, 1000)), (packed.beginning, (1000,))):
         tracemalloc.start()
         found, peak = function(*arguments), tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

@@ -22,7 +22,7 @@ import nbspam
 from nbspam.errors import LockedError, ModelError, NbspamError
 from nbspam.serving.models import Limits
 from nbspam.serving.spamd import RefusedError
-from nbspam.serving.teaching import Done, Lesson, Teacher, apply_lessons
+from nbspam.serving.teaching import Lesson, Teacher, TeachResult, apply_lessons
 from nbspam.store import model_file
 from nbspam.store.lookup import read_model
 from nbspam.store.writing import DEFAULT_WAIT, LockWait
@@ -38,7 +38,7 @@ def submitted(apply, messages, before=lambda _: None, **limits):
 
     def applied(_, asked, wait):
         found = apply([lesson.message for lesson in asked], wait)
-        return [Done(one) if isinstance(one, str) else one for one in found]
+        return [TeachResult(one) if isinstance(one, str) else one for one in found]
 
     async def main():
         teacher = Teacher(Limits(**limits))
@@ -210,7 +210,7 @@ def test_a_wait_is_limited_by_the_oldest_request_and_by_the_end():
         return [LockedError("model.json: its lock is held")] * len(messages)
 
     def soon(teacher):
-        teacher.latest = time.monotonic() + 0.1
+        teacher.deadline = time.monotonic() + 0.1
 
     for before, limits in ((lambda _: None, {"learning": 0.1}), (soon, {})):
         started = time.monotonic()

@@ -20,7 +20,7 @@ from nbspam.cli.program import nbspam as nbspam_command
 from nbspam.errors import ModelError, OptionError, ServingError
 from nbspam.reading.message import parse
 from nbspam.reading.senders import SenderLists
-from nbspam.serving.models import Models, Setup, UserFiles
+from nbspam.serving.models import Models, ServerConfig, UserFiles
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import TOKENIZER_VERSION, tokenize
 
@@ -180,7 +180,7 @@ def test_a_model_unlike_the_common_one_is_its_users_trouble_alone(serving, model
         assert verdict(served, "ann", SPAM) == b"NBSPAM_SPAM"
     model.write_bytes(spoiled)
     with pytest.raises(ModelError, match="has the scoring sum, and a base must have evidence"):
-        Models(Setup(model, users=UserFiles.of(users)))
+        Models(ServerConfig(model, users=UserFiles.from_pattern(users)))
 
 
 def test_the_common_model_is_never_a_users(serving, model):
@@ -218,8 +218,8 @@ BAD = [
 
 def test_odd_names_have_no_model_and_others_a_file_of_the_folder(users):
     for name in ("hal", "a" * 128, "hal@example.org", "a..b", "x+y_z-1"):
-        assert UserFiles.of(users).path(name) == users / f"{name}.json"
-    for files in (UserFiles.of(users), UserFiles.of(users / "%u/model.json")):
+        assert UserFiles.from_pattern(users).path(name) == users / f"{name}.json"
+    for files in (UserFiles.from_pattern(users), UserFiles.from_pattern(users / "%u/model.json")):
         assert [name for name in BAD if files.path(name) is not None] == []
 
 
@@ -271,16 +271,16 @@ def test_a_folder_that_others_can_write_to_or_that_is_missing_is_refused(users, 
     (users / "file").write_text("")
     for place, said in (("none", "mode 0700"), ("file", "not a folder|cannot be kept there")):
         with pytest.raises(ServingError, match=said):
-            UserFiles.of(users / place)
+            UserFiles.from_pattern(users / place)
     for mode in (0o777, 0o720, 0o702):
         users.chmod(mode)
         with pytest.raises(ServingError, match=r"other users than the server's .*\(mode 0700\)"):
-            UserFiles.of(users)
+            UserFiles.from_pattern(users)
 
     users.chmod(0o700)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(ServingError, match="other users than the server's"):
-        UserFiles.of(users)
+        UserFiles.from_pattern(users)
 
 
 def test_a_folder_that_everybody_could_put_another_in_place_of_is_refused(tmp_path, users):
@@ -289,9 +289,9 @@ def test_a_folder_that_everybody_could_put_another_in_place_of_is_refused(tmp_pa
     tmp_path.chmod(0o777)
     for pattern in (users, users / "%u/model.json"):
         with pytest.raises(ServingError, match=f"^{users}: .*; run chmod o-w {tmp_path}$"):
-            UserFiles.of(pattern)
+            UserFiles.from_pattern(pattern)
     tmp_path.chmod(0o1777)
-    assert UserFiles.of(link).root == users
+    assert UserFiles.from_pattern(link).root == users
 
 
 @each("pattern", ["%u.json", "%u/model.json"])
@@ -299,14 +299,14 @@ def test_what_becomes_a_link_or_a_pipe_after_the_look_is_not_followed(
     model, users, tmp_path, monkeypatch, pattern
 ):
     """Each worker would wait for a pipe; the model and the list behind the links are others'."""
-    files = UserFiles.of(users / pattern)
+    files = UserFiles.from_pattern(users / pattern)
     path = files.path("hal")
     path.parent.mkdir(exist_ok=True)
     stamps = {path: ("a look",), path.with_suffix(".allow"): ("a look",)}
     monkeypatch.setattr(UserFiles, "stamp", lambda _, path: stamps.get(path, ()))
     (tmp_path / "secret").write_text("secret\n")
-    setup = Setup(model, users=files, senders=SenderLists((), (), ["mx"]))
-    models = Models(setup)
+    config = ServerConfig(model, users=files, senders=SenderLists((), (), ["mx"]))
+    models = Models(config)
     path.symlink_to(model)
     with pytest.raises(ModelError, match=f"{path}: "):
         models.version_for("hal")
@@ -324,7 +324,7 @@ def test_what_becomes_a_link_or_a_pipe_after_the_look_is_not_followed(
 def test_a_pattern_has_the_name_once(users):
     for pattern in ("%u/%u", "%u/a/b", "a%u/b%u.json", "%u%u"):
         with pytest.raises(ServingError, match="%u"):
-            UserFiles.of(users / pattern)
+            UserFiles.from_pattern(users / pattern)
 
 
 # Models that change, vanish, break
@@ -434,7 +434,7 @@ def test_a_list_of_the_server_is_read_again_when_it_changes(serving, model, tmp_
             assert sentence.endswith("; the previous lists of senders are still used")
         put(path, b"@shop.example\n")
         assert asked(b"pool.example") == b"NBSPAM_HAM"
-    models = Models(Setup(model, senders=senders))
+    models = Models(ServerConfig(model, senders=senders))
     for content, n in ((b"pool\n", 1), (b"@pool.example\n", 0)):
         put(path, content)
         models.reread()
@@ -450,12 +450,12 @@ def test_a_model_that_is_called_as_a_list_could_be_is_none(serving, model, users
 def test_the_command_gives_users_their_lists_without_any_of_its_own(model, users, monkeypatch):
     setups = []
     run = SimpleNamespace(run=lambda _: None)
-    monkeypatch.setattr("nbspam.cli.serve.Server", lambda setup, *_: setups.append(setup) or run)
+    monkeypatch.setattr("nbspam.cli.serve.Server", lambda config, *_: setups.append(config) or run)
     (users / "hal.allow").write_text("@example.org\n")
     serve = ["serve", "-q", "-m", model, "--socket", users / "socket"]
     for options in (["--user-models", users, "--auth-host", "mx"], ["--block", "@b.org"], []):
         assert CliRunner().invoke(nbspam_command, list(map(str, serve + options))).exit_code == 0
-    own, lists, none = (setup.senders for setup in setups)
+    own, lists, none = (config.senders for config in setups)
     assert (own.auth_hosts, none) == (("mx",), None)
     assert lists.find_sender(parse(b"From: a@b.org\n\n")).reason == "blocked sender"
     proof = b"Authentication-Results: mx; spf=pass smtp.mailfrom=example.org\n"
@@ -490,16 +490,16 @@ def test_no_link_is_followed_though_it_became_one_since(model, users, monkeypatc
     (users / "hal.json").symlink_to(model)
     monkeypatch.setattr(UserFiles, "stamp", lambda *_: ("a look",))
     with pytest.raises(ModelError, match="cannot be read"):
-        Models(Setup(model, users=UserFiles.of(users))).filter_of("hal")
+        Models(ServerConfig(model, users=UserFiles.from_pattern(users))).filter_for_user("hal")
 
 
 def test_users_whose_folder_has_gone_are_not_many(tmp_path):
     """What writes there says what is wrong."""
     (tmp_path / "users").mkdir()
     (tmp_path / "users").chmod(0o755)  # others may look, and write nothing
-    files = UserFiles.of(tmp_path / "users")
+    files = UserFiles.from_pattern(tmp_path / "users")
     (tmp_path / "users").rmdir()
-    assert not files.has_many(1)
+    assert not files.reached_limit(1)
 
 
 def teach(served, user, message=SPAM):
@@ -525,7 +525,7 @@ def test_no_more_models_are_made_than_allowed(serving, model, users, pattern):
 def test_a_folder_is_made_in_no_links_place(users, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (users / "hal").symlink_to(elsewhere)
-    files = UserFiles.of(users / "%u/model.json")
+    files = UserFiles.from_pattern(users / "%u/model.json")
     with pytest.raises(ModelError):
         files.make_folder(files.path("hal"))
     assert not elsewhere.exists()

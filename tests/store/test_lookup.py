@@ -378,14 +378,14 @@ def test_finds_every_message_of_the_ledger_and_no_other(tmp_path):
         learned = with_ledger(path, n, tokens)
         unknown = ["0" * 32, "f" * 32, "", "token1", '"', *(digest[:-1] for digest in learned)]
         with Lookup(path) as lookup:
-            assert learned == lookup.learned([*learned, *unknown]), (n, tokens)
+            assert learned == lookup.ledger_rows([*learned, *unknown]), (n, tokens)
             raw = path.read_bytes()
             parts = [raw[start:end].splitlines() for start, end in lookup.sections]
             assert [[line[:1] for line in part] for part in parts] == [[b'"'] * tokens, [b" "] * n]
             for digest in sorted(learned)[:20]:
-                assert {digest: learned[digest]} == lookup.learned([digest])
-            assert lookup.learned(unknown) == {}
-            assert lookup.learned([]) == {}
+                assert {digest: learned[digest]} == lookup.ledger_rows([digest])
+            assert lookup.ledger_rows(unknown) == {}
+            assert lookup.ledger_rows([]) == {}
             assert lookup.counts([*learned, '"', " "]) == {}
 
 
@@ -395,7 +395,7 @@ def test_one_message_of_a_large_ledger_takes_few_reads(tmp_path, monkeypatch):
     with Lookup(path) as lookup:
         reads = Reads(monkeypatch)
         some = sorted(learned)[7_000]
-        assert lookup.learned([some]) == {some: learned[some]}
+        assert lookup.ledger_rows([some]) == {some: learned[some]}
     assert reads.calls <= 20
     assert reads.bytes <= 20_000
 
@@ -411,9 +411,9 @@ def test_a_damaged_line_of_the_ledger_that_is_read_is_refused(tmp_path):
                 splice(io.BytesIO(), lookup, lookup.metadata, {}, {digest: (1, 0)})
             if row.startswith("["):
                 with refused(path, "damaged"):
-                    lookup.learned([digest])
+                    lookup.ledger_rows([digest])
             else:  # no line of this digest; nor is it taken for another
-                assert lookup.learned([digest]) == {}
+                assert lookup.ledger_rows([digest]) == {}
 
 
 # splice

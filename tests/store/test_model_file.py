@@ -256,7 +256,7 @@ def read_both_ways(path):
     try:
         with Lookup(path) as lookup:
             known = lookup.counts(TOKENS)
-            learned = lookup.learned(DIGESTS)
+            learned = lookup.ledger_rows(DIGESTS)
             classifier = Classifier(lookup.metadata, lookup.counts)
             score = classifier.score(TOKENS)
             assert math.isfinite(score.log_odds)
