@@ -48,13 +48,13 @@ def read(source: str) -> Iterator[TokenizedMessage]:
     skips = Skips(strict=False)
     raws = read_labelled(source, ReadingOptions(outside=True), skips)
     yield from tokenize_messages(
-        raws, skips, make_executor(1), digests=True, wanted=SETTINGS.wanted
+        raws, skips, make_executor(1), digests=True, outputs=SETTINGS.outputs
     )
 
 
 def trained(messages: Iterable[TokenizedMessage]) -> tuple[Metadata, dict[str, tuple[int, ...]]]:
     """Return the metadata and the counts of a model of these messages."""
-    corpus = Corpus(SETTINGS.wanted)
+    corpus = Corpus(SETTINGS.outputs)
     for message in messages:
         corpus.add(message)
     fitted = fit(corpus, corpus.labels, SETTINGS, corpus.channels(), corpus.traits())
@@ -73,7 +73,7 @@ def base_of(metadata: Metadata, counts: dict[str, tuple[int, ...]]) -> Base:
 def judged(classifier: Classifier, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
     """Return the verdicts on messages."""
     cut_offs = CutOffs.from_model(classifier.metadata)
-    scores = ((m.label, classifier.score(m.tokens, m.numbers)) for m in messages)
+    scores = ((m.label, classifier.score(m.tokens, m.extras)) for m in messages)
     return [
         make_verdict(classifier.metadata, score, cut_offs, label=label) for label, score in scores
     ]
@@ -82,9 +82,9 @@ def judged(classifier: Classifier, messages: Iterable[TokenizedMessage]) -> list
 def teach(learner: Learner, messages: Sequence[TokenizedMessage]) -> None:
     """Learn messages together, as `nbspam train --update` does."""
     for message in messages:
-        learner.learn(message.label or "", message.tokens, message.numbers)
+        learner.learn(message.label or "", message.tokens, message.extras)
     for message in messages:
-        learner.refine(message.label or "", message.tokens, message.numbers)
+        learner.refine(message.label or "", message.tokens, message.extras)
 
 
 def online(

@@ -369,9 +369,9 @@ def main() -> None:
         table = Table(options.markdown)
         comparison = Comparison(work, table, frozenset(options.filters.split(",")))
         table.head()
-        wanted = set(filter(None, options.only.split(",")))
+        chosen = set(filter(None, options.only.split(",")))
         for name, measure in protocols(options, comparison):
-            if not wanted or name in wanted:
+            if not chosen or name in chosen:
                 measure()
 
 

@@ -84,8 +84,8 @@ def learned(train: list[Labelled], work: Path) -> dict[str, OnlineLearner]:
     random.Random(1).shuffle(messages)
     one_by_one = begun(messages[::2])
     for message in messages[1::2]:
-        one_by_one.learn(message.label or "", message.tokens, message.numbers)
-        one_by_one.refine(message.label or "", message.tokens, message.numbers)
+        one_by_one.learn(message.label or "", message.tokens, message.extras)
+        one_by_one.refine(message.label or "", message.tokens, message.extras)
     return {"at once": begun(messages), "half one by one": one_by_one}
 
 
@@ -102,7 +102,7 @@ def tokenize(mails: list[bytes], work: Path) -> list[TokenizedMessage]:
 def verdicts(learner: OnlineLearner, messages: list[TokenizedMessage]) -> list[str]:
     """Return the verdict on each message."""
     classifier = learner.classifier()
-    scores = [classifier.score(message.tokens, message.numbers) for message in messages]
+    scores = [classifier.score(message.tokens, message.extras) for message in messages]
     return [make_verdict(classifier.metadata, score, CutOffs()).verdict for score in scores]
 
 

@@ -46,7 +46,7 @@ def read(source: str) -> list[TokenizedMessage]:
     skips = Skips(strict=False)
     raws = read_labelled(source, ReadingOptions(outside=True), skips)
     return list(
-        tokenize_messages(raws, skips, make_executor(1), digests=True, wanted=SETTINGS.wanted)
+        tokenize_messages(raws, skips, make_executor(1), digests=True, outputs=SETTINGS.outputs)
     )
 
 
@@ -54,7 +54,7 @@ def begun(messages: list[TokenizedMessage]) -> Learner:
     """Return a learner of the first messages."""
     if not messages:
         return Learner(empty_metadata(("ham", "spam"), "spam", SETTINGS), {})
-    corpus = Corpus(SETTINGS.wanted)
+    corpus = Corpus(SETTINGS.outputs)
     for message in messages:
         corpus.add(message)
     fitted = fit(corpus, corpus.labels, SETTINGS, corpus.channels(), corpus.traits())
@@ -94,15 +94,15 @@ def run(learner: Learner, messages: Iterable[TokenizedMessage], teach: Teach) ->
     known: set[str] = set()
     classifier = learner.classifier()
     for message in messages:
-        score = classifier.score(message.tokens, message.numbers)
+        score = classifier.score(message.tokens, message.extras)
         cut_offs = CutOffs.from_model(classifier.metadata)
         verdict = make_verdict(classifier.metadata, score, cut_offs, label=message.label)
         judged.append(verdict)
         label = teach(verdict)
         if label is not None and message.digest not in known:
             known.add(message.digest)
-            learner.learn(label, message.tokens, message.numbers)
-            learner.refine(label, message.tokens, message.numbers)
+            learner.learn(label, message.tokens, message.extras)
+            learner.refine(label, message.tokens, message.extras)
             learned, wrongly = learned + 1, wrongly + (label != message.label)
             classifier = learner.classifier()
     return Stream(judged, learned, wrongly)

@@ -144,13 +144,13 @@ def of_each(rows: dict[str, float], raws: list[tuple[str, bytes]]) -> None:
 
 def of_all(rows: dict[str, float], raws: list[tuple[str, bytes]], model: Path) -> None:
     """Measure what is done to all mails together."""
-    wanted = TokenizerOutputs(traits=True)
+    outputs = TokenizerOutputs(traits=True)
     messages = [
-        tokenize(parse(raw), str(i), label, wanted=wanted) for i, (label, raw) in enumerate(raws)
+        tokenize(parse(raw), str(i), label, outputs=outputs) for i, (label, raw) in enumerate(raws)
     ]
     batches = [messages[i : i + 50] for i in range(0, len(messages), 50)]
     pairs = [RawMessage(str(i), label, raw) for i, (label, raw) in enumerate(raws)]
-    how = TokenizeOptions(True, wanted, skip_empty=True)
+    how = TokenizeOptions(True, outputs, skip_empty=True)
     alone, _ = once(lambda: sum(1 for _ in tokenize_batch(pairs, how)))
     run = TrainingRun(Executor(), TrainingSettings())
     read, _ = once(lambda: run.read(batch_messages(iter(pairs), *PIECE_LIMITS), Skips()))

@@ -115,12 +115,12 @@ def as_in_the_paper(messages: list[Labelled]) -> None:
     for is_spam, path in messages:
         words = Counter(words_of(path.read_text("latin-1").lower()))
         tokens, label = sorted(words), "spam" if is_spam else "ham"
-        corpus.add(TokenizedMessage(path.name, label, tokens, numbers=TokenExtras(words)))
+        corpus.add(TokenizedMessage(path.name, label, tokens, extras=TokenExtras(words)))
     labels = corpus.labels
     spam = np.array([is_spam for is_spam, _ in messages])
     for name in ("bernoulli", "multinomial"):
         settings = TrainingSettings(alpha=1.0, scoring="sum", event_model=name)
-        read = corpus if settings.wanted.times else corpus.without_times()
+        read = corpus if settings.outputs.times else corpus.without_times()
         presence = read.presence().tocsc()
         parts: list[Floats] = []
         for end in range(BATCH, len(messages), BATCH):

@@ -186,7 +186,7 @@ def evaluate(
         TableOptions(column_name(text_column), column_name(label_column)), on_note=warn_guess
     )
     skips = Skips()
-    corpus = _read(read_api_input(source, (), options, skips), skips, settings.wanted, jobs)
+    corpus = _read(read_api_input(source, (), options, skips), skips, settings.outputs, jobs)
     corpus, mislabelled = without_mislabelled(corpus, positive)
     trial = protocols.Trial(corpus, settings, CutOffs())
     if folds is not None:
@@ -202,11 +202,11 @@ def evaluate(
     return Results(computed.evaluation, computed.messages, computed.figures)
 
 
-def _read(raws: Iterator[RawMessage], skips: Skips, wanted: TokenizerOutputs, jobs: int) -> Corpus:
+def _read(raws: Iterator[RawMessage], skips: Skips, outputs: TokenizerOutputs, jobs: int) -> Corpus:
     messages = tokenize_messages(
-        raws, skips, make_executor(jobs), digests=True, wanted=wanted, skip_empty=True
+        raws, skips, make_executor(jobs), digests=True, outputs=outputs, skip_empty=True
     )
-    corpus = Corpus.from_messages(messages, wanted)
+    corpus = Corpus.from_messages(messages, outputs)
     if skips.count:
         warn(skips.sentence(len(corpus)))
     return corpus

@@ -262,7 +262,7 @@ class _Service:
 def _explain(spam_filter: Filter, message: AnyMessage) -> dict[str, Any]:
     """Return the verdict, the constants, and the words but for fragments."""
     version = spam_filter.version  # a single version, because another process may teach meanwhile
-    tokenized = tokenize_message(message, version.wanted)
+    tokenized = tokenize_message(message, version.outputs)
     explanation, verdict = version.explain(tokenized), version.classify(tokenized)
     fields = {
         "of": explanation.of,

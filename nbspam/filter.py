@@ -193,7 +193,7 @@ class Filter:
         True
         """
         version = self.version
-        return version.classify(tokenize_message(message, version.wanted))
+        return version.classify(tokenize_message(message, version.outputs))
 
     @overload
     def classify_many(self, messages: Iterable[AnyMessage], *, jobs: int = 1) -> list[Verdict]: ...
@@ -277,7 +277,7 @@ class Filter:
         True
         """
         version = self.version
-        return version.explain(tokenize_message(message, version.wanted))
+        return version.explain(tokenize_message(message, version.outputs))
 
     def words(self, n: int = 20, *, fragments: bool = False) -> "pd.DataFrame":
         """Return the strongest words for each class, as the command `explain` lists them.
@@ -326,7 +326,7 @@ class Filter:
         from nbspam.store.writing import DEFAULT_WAIT
 
         version = self.version
-        pending = update.PendingMessages(version.metadata.settings.wanted)
+        pending = update.PendingMessages(version.metadata.settings.outputs)
         pending.add(_tokenize_items(messages, version))
         options = settings.TrainingSettings(base=version.base)
         return update.learn(self._model_target(), pending, options, wait=wait or DEFAULT_WAIT)
@@ -413,7 +413,7 @@ def _tokenize_items(
         raise SourceError(
             f"the messages are of the type {type(items).__name__}; give a list of them"
         )
-    wanted = version.wanted
+    outputs = version.outputs
     for item in items:
         if isinstance(item, TokenizedMessage):
             yield item
@@ -423,18 +423,18 @@ def _tokenize_items(
                     f"{item[0]!r} is not a class of the model; give"
                     f" {' or '.join(map(repr, version.classes))}, or train a new model"
                 )
-            yield tokenize_message(item[1], wanted, label, digest=True)
+            yield tokenize_message(item[1], outputs, label, digest=True)
         elif need_labels:
             raise SourceError(
                 f"one of the messages is of the type {type(item).__name__}, without a label;"
                 " give each as (label, message)"
             )
         else:
-            yield tokenize_message(item, wanted, digest=True)
+            yield tokenize_message(item, outputs, digest=True)
 
 
 def tokenize_message(
-    message: AnyMessage, wanted: TokenizerOutputs, label: str | None = None, digest: bool = False
+    message: AnyMessage, outputs: TokenizerOutputs, label: str | None = None, digest: bool = False
 ) -> TokenizedMessage:
     """Tokenize a text or a mail; raises SourceError for another type."""
     if not isinstance(message, AnyMessage):
@@ -444,7 +444,7 @@ def tokenize_message(
     parsed = parse_text(message) if isinstance(message, str) else parse(message)
     if digest and parsed.problem:
         raise SourceError(f"the message {parsed.problem}")
-    return tokenize(parsed, label=label, digest=digest, wanted=wanted)
+    return tokenize(parsed, label=label, digest=digest, outputs=outputs)
 
 
 def warn(problem: object) -> None:

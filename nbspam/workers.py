@@ -245,19 +245,19 @@ def tokenize_messages(
     skips: Skips,
     executor: Executor,
     digests: bool = False,
-    wanted: "TokenizerOutputs" = TOKENS_ONLY,
+    outputs: "TokenizerOutputs" = TOKENS_ONLY,
     batch: int = _BATCH,
     skip_empty: bool = False,
 ) -> Iterator[TokenizedMessage]:
     """Tokenize messages, in order; skips a message whose file cannot be read.
 
     digests: whether to compute digests, for a ledger.
-    wanted: the outputs that the model counts in addition to tokens.
+    outputs: the outputs that the model counts in addition to tokens.
     skip_empty: whether to skip mails without content, which cannot be learned; even `strict` allows
         that.
     Raises NbspamError when a process dies.
     """
-    options = TokenizeOptions(digests, wanted, skip_empty)
+    options = TokenizeOptions(digests, outputs, skip_empty)
     for results in executor.map(_tokenize_all, options, batch_messages(raws, batch)):
         yield from report_skipped(results, skips)
 

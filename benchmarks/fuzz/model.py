@@ -70,11 +70,11 @@ def seeds() -> Iterator[bytes]:
             continue
         for label in ("spam", "promo"):
             PATH.unlink(missing_ok=True)
-            pending = PendingMessages(chosen.wanted)
+            pending = PendingMessages(chosen.outputs)
             found = [("ham", ["meeting", "é"]), ("spam", ["free", "trace:received:a"])]
             found.append((label, ["\\", "prize", "subject:free"]))
             messages = [
-                TokenizedMessage("-", name, tokens, digest, numbers=NUMBERS)
+                TokenizedMessage("-", name, tokens, digest, extras=NUMBERS)
                 for (name, tokens), digest in zip(found, DIGESTS, strict=True)
             ]
             pending.add(messages, PATH)

@@ -89,14 +89,17 @@ class HeaderOptions(NamedTuple):
 
 
 def _check(
-    sources: tuple[str, ...], reading: options.Reading, form: str, header_options: HeaderOptions
+    sources: tuple[str, ...],
+    source_options: options.SourceOptions,
+    form: str,
+    header_options: HeaderOptions,
 ) -> None:
     """Raise OptionError for options that are wrong with any model."""
     if not header_options.passthrough:
-        reading.check(sources or (STDIN,))
+        source_options.check(sources or (STDIN,))
         options.refuse_stdin_twice(sources)
         return
-    is_whole = reading.is_one_message and not reading.attached
+    is_whole = source_options.is_one_message and not source_options.attached
     if form != "text" or not is_whole or sources not in ((), (STDIN,)):
         raise OptionError(
             "--passthrough copies one message from standard input; leave out --format,"
@@ -114,7 +117,7 @@ def classify(
     base: str | None = options.BASE,
     cut_off_options: options.CutOffOptions,
     senders: options.SenderOptions,
-    reading: options.Reading,
+    source_options: options.SourceOptions,
     form: str = option(
         "form",
         "--format",
@@ -200,7 +203,7 @@ def classify(
     nbspam did not run.
     """
     cut_off_options.check()
-    _check(sources, reading, form, header_options)
+    _check(sources, source_options, form, header_options)
 
     def open_model_filter() -> Filter:
         return open_filter(model, cut_off_options.for_model, base, senders.lists())
@@ -208,8 +211,8 @@ def classify(
     if header_options.passthrough:
         return _pass_on(open_model_filter, model, exit_code, header_options)
     names = sources or (STDIN,)
-    live_input, skips = LiveInput(), Skips(reading.strict)
-    is_few = dask is None and reading.is_one_message and all(map(_is_small, names))
+    live_input, skips = LiveInput(), Skips(source_options.strict)
+    is_few = dask is None and source_options.is_one_message and all(map(_is_small, names))
     last_code: int = VerdictCode.ERROR
     n = 0
     with open_model_filter() as spam_filter:
@@ -217,7 +220,7 @@ def classify(
         _check_positive(version.metadata, exit_code)
         notes.note_one_class(model, version.metadata)
         learned = version.metadata.learned
-        reading_options = reading.options().with_learned_columns(learned.columns)
+        reading_options = source_options.options().with_learned_columns(learned.columns)
         reading_options = reading_options._replace(live_input=live_input)
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None
@@ -352,7 +355,7 @@ def _pass_on(
         version = spam_filter.version
         _check_positive(version.metadata, exit_code)
         # Old marks are still in the message: without them, a text would start with an empty line.
-        message = tokenize(parse(raw_message, (name, MARK)), wanted=version.wanted)
+        message = tokenize(parse(raw_message, (name, MARK)), outputs=version.outputs)
         verdict = version.classify(message)
         evidence = None
         if header_options.evidence:

@@ -20,7 +20,7 @@ from nbspam.cli.options import (
     MODEL_OR_NONE,
     QUIET,
     CutOffOptions,
-    Reading,
+    SourceOptions,
 )
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import STDIN, Skips
@@ -115,7 +115,7 @@ def evaluate(
     protocol: Protocol,
     cut_off_options: CutOffOptions,
     training_options: TrainingOptions,
-    reading: Reading,
+    source_options: SourceOptions,
     report: Report,
     form: str = FORM,
     quiet: bool = QUIET,
@@ -179,12 +179,12 @@ def evaluate(
     if model is None:
         model = Path("model.json" if protocol.trains else default_model() or "")
     protocol.check(training_options, cut_off_options, model)
-    reading.check(sources.names_without_labels())
+    source_options.check(sources.names_without_labels())
     report.check(form)
     check_outputs(report.files, sources.names(), None if protocol.trains else model)
-    skips = Skips(reading.strict)
+    skips = Skips(source_options.strict)
     sources.check()
-    options = reading.options(quiet=quiet, require_content=True)
+    options = source_options.options(quiet=quiet, require_content=True)
     rows: dict[str, tuple[Sequence[str], Any]] = {}
     if report.predictions is not None:
         options = options._replace(

@@ -47,8 +47,8 @@ class Reader(NamedTuple):
     quiet: bool
     executor_args: tuple[str | None, int]
 
-    def messages(self, wanted: TokenizerOutputs) -> Iterator[TokenizedMessage]:
-        """Yield the messages; wanted: the numbers to compute for each message."""
+    def messages(self, outputs: TokenizerOutputs) -> Iterator[TokenizedMessage]:
+        """Yield the messages; outputs: computed for each message in addition to its tokens."""
         names = self.sources.names()
         with (
             open_executor(*self.executor_args, quiet=self.quiet) as executor,
@@ -56,12 +56,12 @@ class Reader(NamedTuple):
         ):
             raws = self._raws(executor, names)
             yield from with_progress(
-                tokenize_messages(raws, self.skips, executor, True, wanted, skip_empty=True)
+                tokenize_messages(raws, self.skips, executor, True, outputs, skip_empty=True)
             )
         note_skips(self.skips)
 
     def corpus(
-        self, wanted: TokenizerOutputs, positive: str | None, keep_copies: bool
+        self, outputs: TokenizerOutputs, positive: str | None, keep_copies: bool
     ) -> tuple[Corpus, Mislabelled]:
         """Return the messages as a corpus, and the mislabelled messages, which are left out.
 
@@ -74,7 +74,7 @@ class Reader(NamedTuple):
         ):
             run = TrainingRun(executor, TrainingSettings(), passes)
             batches = batch_messages(self._raws(executor, names), *PIECE_LIMITS)
-            run.read(batches, self.skips, wanted, keep_copies)
+            run.read(batches, self.skips, outputs, keep_copies)
         note_copies(self.skips, self.quiet)
         note_skips(self.skips)
         return without_mislabelled(run.corpus, positive)
@@ -127,8 +127,8 @@ def evaluate_model(
         with open_base_model(base) as base_model:
             settings = training_options.settings()._replace(base=base_model)
             cut_offs = cut_off_options.for_new_model()
-            wanted = settings.wanted._replace(excerpt=excerpt)
-            read, mislabelled = reader.corpus(wanted, settings.positive, protocol.is_stream)
+            outputs = settings.outputs._replace(excerpt=excerpt)
+            read, mislabelled = reader.corpus(outputs, settings.positive, protocol.is_stream)
             cut_off_options.check_classes(sorted(set(read.labels)))
             with progress_passes(reader.quiet) as passes:
                 passes.start("training and testing", 0)
@@ -144,7 +144,7 @@ def evaluate_model(
                 note_older(model, version.metadata, version.classifier.base)
             options = reader.options.with_learned_columns(version.metadata.learned.columns)
             reader = reader._replace(options=options)
-            messages = reader.messages(version.wanted._replace(excerpt=excerpt))
+            messages = reader.messages(version.outputs._replace(excerpt=excerpt))
             evaluation = protocols.saved_model(
                 version, messages, protocol.including_learned, training_options.spam_label
             )

@@ -14,7 +14,7 @@ from nbspam import __version__
 from nbspam.bayes.calibration import DECIMALS
 from nbspam.cli import notes
 from nbspam.cli.command import argument, command, flag, option, rare_flag
-from nbspam.cli.options import BASE, MODEL, CutOffOptions, Reading, SenderOptions
+from nbspam.cli.options import BASE, MODEL, CutOffOptions, SenderOptions, SourceOptions
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display import lines
 from nbspam.errors import OptionError, SourceError, format_count, one_line
@@ -52,7 +52,7 @@ def explain(
     base: str | None = BASE,
     cut_off_options: CutOffOptions,
     senders: SenderOptions,
-    reading: Reading,
+    source_options: SourceOptions,
     top: int = option(type=click.IntRange(1), default=20, help="Show the N strongest words."),
     words: bool = flag(help="Show the strongest words of the model instead of a message."),
     fragments: bool = rare_flag(
@@ -89,12 +89,12 @@ def explain(
     self-contained page, which says what the figures and the kinds of words mean.
     """
     cut_off_options.check()
-    reading.check(() if words else (source,))
+    source_options.check(() if words else (source,))
     if words and source != STDIN:
         raise OptionError(f"--words reads no message; leave out {source}, or --words")
     if form == _CSV and not words:
         raise OptionError("--format csv needs --words; add it, or choose text, json or html")
-    options, skips = reading.options(), Skips(reading.strict)
+    options, skips = source_options.options(), Skips(source_options.strict)
     if words:
         _print_words(model, top, form, fragments)
         return
@@ -105,8 +105,8 @@ def explain(
             notes.note_older(model, version.metadata, version.classifier.base)
         raw = _read_one(source, options, skips)
         notes.note_skips(skips)
-        wanted = version.wanted._replace(excerpt=_MAX_HTML_TEXT if form == _HTML else _MAX_TEXT)
-        message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
+        outputs = version.outputs._replace(excerpt=_MAX_HTML_TEXT if form == _HTML else _MAX_TEXT)
+        message = tokenize(raw.message(), raw.source, raw.label, outputs=outputs)
         verdict, explanation = version.classify(message), version.explain(message)
         excerpt, metadata = highlight_message(message, explanation), version.metadata
     written = explanation._replace(words=words_as_written(excerpt, explanation.words))
@@ -208,7 +208,7 @@ def _as_json(view: lines.ExplanationView) -> dict[str, Any]:
         "sum_log_odds": explanation.sum_log_odds,
         "constants": dict(explanation.constants),
         "unknown": explanation.unknown,
-        "unheard": explanation.unheard,
+        "unheard": explanation.ignored_hidden,
         "known": explanation.score.known,
         "text": explanation.score.text,
         "trust": explanation.score.trust,
@@ -303,9 +303,9 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
         yield f"{TOO_LARGE}; what was not read may be {explanation.of}"
     if verdict.reason == IN_CONTAINER:
         yield f"{IN_CONTAINER}; it may be {explanation.of}"
-    if explanation.unheard:
-        hidden = format_count(explanation.unheard, "word")
-        are = "is" if explanation.unheard == 1 else "are"
+    if explanation.ignored_hidden:
+        hidden = format_count(explanation.ignored_hidden, "word")
+        are = "is" if explanation.ignored_hidden == 1 else "are"
         favoured = f"would favour {explanation.against}, and {are} ignored"
         yield f"{hidden} of possibly hidden text {favoured}"
     headers = sum(channel_of(word.token) == HEADER for word in explanation.words)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nbspam.cli import learning_options, notes, terminal
 from nbspam.cli.command import command, rare_flag
-from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, Reading, open_base_model
+from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, SourceOptions, open_base_model
 from nbspam.errors import OptionError, format_count
 from nbspam.learning import update
 from nbspam.reading.source import STDIN, Skips
@@ -23,7 +23,7 @@ def forget(
         help_heading="Model",
         help="Unlearn messages that the model does not remember, learned with train --no-ledger.",
     ),
-    reading: Reading,
+    source_options: SourceOptions,
     form: str = FORM,
     quiet: bool = QUIET,
     jobs: int = JOBS,
@@ -54,15 +54,15 @@ def forget(
             f"--no-ledger: the model does not know in which class {sources.sources[0]} was learned;"
             " give it with --spam or --ham"
         )
-    reading.check(names)
-    options, skips = reading.options(quiet=quiet), Skips(reading.strict)
+    source_options.check(names)
+    options, skips = source_options.options(quiet=quiet), Skips(source_options.strict)
     raws = sources.messages(options, skips, read_messages)
     # A macro of a mail reader runs it silently.
-    is_one = names == [STDIN] and reading.is_one_message
+    is_one = names == [STDIN] and source_options.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
     with update.open_for_learning(model) as lookup:
-        wanted = lookup.metadata.settings.wanted
-    messages = tokenize_messages(raws, skips, make_executor(jobs), digests=True, wanted=wanted)
+        outputs = lookup.metadata.settings.outputs
+    messages = tokenize_messages(raws, skips, make_executor(jobs), digests=True, outputs=outputs)
     with open_base_model(base) as base_model:
         wait = notes.lock_wait(quiet)
         change = update.forget(model, messages, not no_ledger, wait=wait, base=base_model)

@@ -507,7 +507,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     """
     model, quiet, is_new = request.model, request.quiet, not request.model.exists()
     defaults, labels = TrainingSettings(), (SPAM, HAM)
-    wanted = defaults.wanted
+    outputs = defaults.outputs
     if not is_new:
         with update.open_for_learning(model) as lookup:
             settings = lookup.metadata.settings
@@ -518,14 +518,14 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
                 " spam and ham; name another model, or learn with nbspam train --label"
                 " NAME=imaps://…"
             )
-        wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
+        outputs, labels = settings.outputs, (settings.positive, HAM if HAM in others else others[0])
     lessons = MessagesToLearn(connection, memory, junk, labels, request.sort_options.trust_after)
     workers, tally, wait = make_executor(request.jobs), LabelTally(), notes.lock_wait(quiet)
     withheld: list[str] = []
 
     def learn_each(messages: Iterable[TokenizedMessage]) -> PendingMessages:
         nonlocal withheld
-        pending = PendingMessages(wanted)
+        pending = PendingMessages(outputs)
         pending.is_presumed = lessons.is_presumed
         pending.add(messages, model)
         change = Change()
@@ -558,7 +558,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         )
     else:
         found = tokenize_messages(
-            lessons.messages(), Skips(), workers, True, wanted, skip_empty=True
+            lessons.messages(), Skips(), workers, True, outputs, skip_empty=True
         )
         with progress(quiet, [SCHEME]) as with_progress:
             pending = learn_each(with_progress(found))

@@ -160,7 +160,7 @@ _column = partial(command.option, metavar="NAME", formats=source.TABLE_FORMATS, 
 
 
 @command.section("Sources")
-class Reading(NamedTuple):
+class SourceOptions(NamedTuple):
     """The options for reading sources."""
 
     input_format: str | None = command.option(

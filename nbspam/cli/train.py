@@ -102,7 +102,7 @@ def _check(
     file_options: ModelFileOptions,
     cut_off_options: options.CutOffOptions,
     training_options: learning_options.TrainingOptions,
-    reading: options.Reading,
+    source_options: options.SourceOptions,
 ) -> None:
     """Raise OptionError for options that are wrong with any model."""
     if file_options.dry_run and not (file_options.update and model.exists()):
@@ -113,7 +113,7 @@ def _check(
     cut_off_options.for_new_model()  # raises for wrong cut-offs
     if not (file_options.update and model.exists() and not model.is_dir()):
         training_options.settings()  # raises for a value out of bounds
-    reading.check(sources.names_without_labels())
+    source_options.check(sources.names_without_labels())
 
 
 @command("train")
@@ -126,7 +126,7 @@ def train(
     file_options: ModelFileOptions,
     cut_off_options: options.CutOffOptions,
     training_options: learning_options.TrainingOptions,
-    reading: options.Reading,
+    source_options: options.SourceOptions,
     form: str = options.FORM,
     quiet: bool = options.QUIET,
     jobs: int = options.JOBS,
@@ -168,10 +168,10 @@ def train(
       nbspam train --replace --label promo=ads.mbox --ham in.mbox --spam junk.mbox
       nbspam train --dask tcp://10.0.0.1:8786 /shared/mail.parquet
     """
-    _check(sources, model, file_options, cut_off_options, training_options, reading)
+    _check(sources, model, file_options, cut_off_options, training_options, source_options)
     old = _model_to_update(sources, model, file_options, cut_off_options, training_options)
-    skips, tally = Skips(reading.strict), learning_options.LabelTally()
-    read = reading.options(file_options.seen, quiet, require_content=True)
+    skips, tally = Skips(source_options.strict), learning_options.LabelTally()
+    read = source_options.options(file_options.seen, quiet, require_content=True)
     read = read._replace(
         on_columns=tally.columns.append, on_note=partial(tally.note_or_defer, read.on_note)
     )
@@ -179,7 +179,7 @@ def train(
         read = read.with_learned_columns(old.learned.columns)
     names = sources.names()
     # Print nothing for a single message, which a macro of a mail reader learns.
-    is_one = names == [STDIN] and reading.is_one_message
+    is_one = names == [STDIN] and source_options.is_one_message
     wants_output = file_options.verbose or sys.stdout.isatty()
     silent = quiet or (file_options.update and is_one and not wants_output)
     with (
@@ -212,12 +212,12 @@ def train(
             executor.announce_size(size_of(names) or 0)
             train_whole(executor, batch_messages(raws, *PIECE_LIMITS), names, whole, fall_back)
             return
-        pending = PendingMessages((settings if old is None else old.settings).wanted)
+        pending = PendingMessages((settings if old is None else old.settings).outputs)
         # Mail above the spam cut-off is in the inbox because the user moved it back.
         if file_options.seen and not sources.sources:
             pending.is_presumed = lambda _, is_spam: not is_spam
         messages = tokenize_messages(
-            raws, skips, executor, True, pending.corpus.wanted, skip_empty=True
+            raws, skips, executor, True, pending.corpus.outputs, skip_empty=True
         )
         with progress(silent, names) as with_progress:
             counted_messages = tally(with_progress(messages))
@@ -366,7 +366,7 @@ def _note_separating_words(run: "TrainingRun") -> None:
 
 def learn_by_updating(messages: Iterable[TokenizedMessage], training: Training) -> None:
     """Learn messages one by one, instead of all at once, with --update."""
-    pending = PendingMessages(training.settings.wanted)
+    pending = PendingMessages(training.settings.outputs)
     pending.columns = training.tally.columns
     pending.add(messages, training.model if training.file_options.ledger else None)
     learn_one_by_one(pending, training)

@@ -155,7 +155,7 @@ def _read_and_keep(
 ) -> tuple[Part, Corpus]:
     """Return a batch without its tokens, and its corpus with tokens."""
     part = read_batch(options, messages)
-    light = Corpus(part.corpus.wanted)
+    light = Corpus(part.corpus.outputs)
     light.extend(part.corpus, with_tokens=False)
     return part._replace(corpus=light), part.corpus.pack()
 
@@ -187,16 +187,16 @@ def _count(options: tuple[tuple[str, ...], bool], item: list[Corpus]) -> tuple[N
 
 def _merge(_: None, tables: list[Table]) -> tuple[Any, ...]:
     """Add up tables; return None, the sum, and the places of each table's tokens in it."""
-    numbers = defaultdict[str, int](count().__next__)
+    column_of = defaultdict[str, int](count().__next__)
     places = []
     for table in tables:
         tokens = table.tokens.split("\n") if table.counts.shape[1] else []
-        places.append(np.fromiter(map(numbers.__getitem__, tokens), np.int32))
-    counts: Any = np.zeros((len(tables[0].counts), len(numbers)), np.int32)
+        places.append(np.fromiter(map(column_of.__getitem__, tokens), np.int32))
+    counts: Any = np.zeros((len(tables[0].counts), len(column_of)), np.int32)
     for table, columns in zip(tables, places, strict=True):
         counts[:, columns] += table.counts
     padding = [None] * (_TABLES_PER_TASK - len(tables))
-    return None, Table("\n".join(numbers), counts), *places, *padding
+    return None, Table("\n".join(column_of), counts), *places, *padding
 
 
 def _select_counts(_: None, item: list[Any]) -> tuple[None, Integers]:

@@ -45,7 +45,7 @@ def without_mislabelled(
 
 def for_model(corpus: Corpus, settings: TrainingSettings) -> Corpus:
     """Drop how often each token occurs, unless a model with these settings counts that."""
-    if settings.wanted.times or not corpus.wanted.times:
+    if settings.outputs.times or not corpus.outputs.times:
         return corpus
     return corpus.without_times()
 

@@ -152,9 +152,9 @@ def leave_one_out(trial: Trial) -> Evaluation:
         outcome = _make_outcome(verdict, corpus.excerpt(i))
         if trial.explain_mistakes and outcome.is_mistake:
             message = corpus.message(i)
-            learned = message.label or "", message.tokens, message.numbers
+            learned = message.label or "", message.tokens, message.extras
             learner().unlearn(*learned)
-            explanation = explain(learner().classifier(), message.tokens, message.numbers)
+            explanation = explain(learner().classifier(), message.tokens, message.extras)
             learner().learn(*learned)
             outcome = _add_explanation(outcome, message, explanation)
         outcomes.append(outcome)
@@ -295,6 +295,6 @@ def _first_batch(trial: Trial, batch: int) -> Learner:
 
 def _teach(learner: Learner, messages: Sequence[TokenizedMessage]) -> None:
     for message in messages:
-        learner.learn(message.label or "", message.tokens, message.numbers)
+        learner.learn(message.label or "", message.tokens, message.extras)
     for message in messages:
-        learner.refine(message.label or "", message.tokens, message.numbers)
+        learner.refine(message.label or "", message.tokens, message.extras)

@@ -36,10 +36,10 @@ class Corpus:
     The entry of a token that only possibly hidden text has is negative.
     """
 
-    def __init__(self, wanted: TokenizerOutputs = TOKENS_ONLY) -> None:
-        """wanted: the numbers to store next to the tokens."""
-        self.wanted = wanted
-        # One item per entry; optional lists stay empty unless wanted.
+    def __init__(self, outputs: TokenizerOutputs = TOKENS_ONLY) -> None:
+        """outputs: the extras to store next to the tokens."""
+        self.outputs = outputs
+        # One item per entry; optional lists stay empty unless outputs has them.
         self._columns = array("i")  # the token's number n, or ~n if it is possibly hidden
         self._times = array("i")
         self._ends = array("q", [0])  # the end of each row in _columns
@@ -56,20 +56,20 @@ class Corpus:
         self._packed: str | None = None
 
     @cached_property
-    def numbers(self) -> defaultdict[str, int]:
-        """Token -> its column in the matrix; looking up a new token numbers it."""
+    def column_of(self) -> defaultdict[str, int]:
+        """Token -> its column in the matrix; looking up a new token gives it the next column."""
         tokens = self.vocabulary
-        numbers = defaultdict[str, int](itertools.count(len(tokens)).__next__)
-        numbers.update(zip(tokens, itertools.count()))
+        column_of = defaultdict[str, int](itertools.count(len(tokens)).__next__)
+        column_of.update(zip(tokens, itertools.count()))
         self._packed = None
-        return numbers
+        return column_of
 
     @classmethod
     def from_messages(
-        cls, messages: Iterable[TokenizedMessage], wanted: TokenizerOutputs = TOKENS_ONLY
+        cls, messages: Iterable[TokenizedMessage], outputs: TokenizerOutputs = TOKENS_ONLY
     ) -> "Corpus":
         """Collect messages."""
-        corpus = cls(wanted)
+        corpus = cls(outputs)
         for message in messages:
             corpus.add(message)
         return corpus
@@ -81,7 +81,7 @@ class Corpus:
         """Return the state for another process, with the tokens as one string."""
         packed = self._packed or "\n".join(self.vocabulary) or None
         state = vars(self) | {"_packed": packed, "_vocabulary": []}
-        state.pop("numbers", None)
+        state.pop("column_of", None)
         return state
 
     def pack(self) -> "Corpus":
@@ -95,21 +95,21 @@ class Corpus:
         """Return the bytes that Dask moves and spills."""
         arrays = (self._columns, self._times, self._ends, self._traits)
         n_bytes = sum(len(values) * values.itemsize for values in arrays)
-        tokens = len(self._packed or "") + 150 * len(vars(self).get("numbers", ()))
+        tokens = len(self._packed or "") + 150 * len(vars(self).get("column_of", ()))
         return n_bytes + len(self) * _DIGEST_BYTES + tokens
 
     def add(self, message: TokenizedMessage) -> None:
         """Add a message, with its digest if it has one."""
-        tokens, numbers = message.tokens, message.numbers
-        if self.wanted.times:
-            self._times.extend([numbers.times.get(token, 1) for token in tokens])
-        columns = [*map(self.numbers.__getitem__, tokens)]
-        if hidden := numbers.possibly_hidden:
+        tokens, extras = message.tokens, message.extras
+        if self.outputs.times:
+            self._times.extend([extras.times.get(token, 1) for token in tokens])
+        columns = [*map(self.column_of.__getitem__, tokens)]
+        if hidden := extras.possibly_hidden:
             pairs = zip(tokens, columns, strict=True)
             columns = [~n if token in hidden else n for token, n in pairs]
         self._columns.fromlist(columns)
-        if self.wanted.traits:
-            self._traits.extend(numbers.traits or NO_TRAITS)
+        if self.outputs.traits:
+            self._traits.extend(extras.traits or NO_TRAITS)
         self._ends.append(len(self._columns))
         self.labels.append(intern(message.label or ""))
         self.sources.append(message.source)
@@ -118,7 +118,7 @@ class Corpus:
         self._digests += bytes.fromhex(message.digest)
 
     def extend(self, other: "Corpus", with_tokens: bool = True) -> None:
-        """Add the messages of another corpus with the same numbers; with_tokens: their tokens."""
+        """Add the messages of another corpus with the same outputs; with_tokens: their tokens."""
         import numpy as np
 
         self.labels += map(intern, other.labels)
@@ -131,7 +131,7 @@ class Corpus:
             self._keys.frombytes(other.keys().tobytes())
             self._ends.extend([0] * len(other))
             return
-        places = np.fromiter(map(self.numbers.__getitem__, other.vocabulary), np.int32)
+        places = np.fromiter(map(self.column_of.__getitem__, other.vocabulary), np.int32)
         columns = np.frombuffer(other._columns, np.int32)
         sign = columns >> 31  # -1 if possibly hidden
         self._ends.extend((np.frombuffer(other._ends, np.int64)[1:] + self._ends[-1]).tolist())
@@ -142,24 +142,24 @@ class Corpus:
         """Return the messages at these rows, in this order."""
         if len(rows) == len(self):
             return self
-        chosen = Corpus.from_messages(map(self.message, rows), self.wanted)
+        chosen = Corpus.from_messages(map(self.message, rows), self.outputs)
         if self._keys:
             chosen._keys.extend(self._keys[i] for i in rows)
         return chosen
 
     def close_vocabulary(self) -> None:
-        """Free the memory of `numbers`; no more messages can be added."""
+        """Free the memory of `column_of`; no more messages can be added."""
         self._vocabulary = self.vocabulary
-        self.numbers.clear()
+        self.column_of.clear()
 
     @property
     def vocabulary(self) -> list[str]:
         """The tokens, in the order of the matrix's columns."""
         if self._packed is not None:
             return self._packed.split("\n")
-        numbers = vars(self).get("numbers", ())
-        if len(self._vocabulary) < len(numbers):
-            self._vocabulary = list(numbers)
+        column_of = vars(self).get("column_of", ())
+        if len(self._vocabulary) < len(column_of):
+            self._vocabulary = list(column_of)
         return self._vocabulary
 
     @property
@@ -207,14 +207,14 @@ class Corpus:
         tokens = [vocabulary[max(j, ~j)] for j in columns]
         hidden = frozenset(vocabulary[~j] for j in columns if j < 0)
         times = {}
-        if self.wanted.times:
+        if self.outputs.times:
             pairs = zip(tokens, self._times[place], strict=True)
             times = {token: n for token, n in pairs if n > 1}
-        width = len(TRAITS) if self.wanted.traits else 0
+        width = len(TRAITS) if self.outputs.traits else 0
         traits = tuple(self._traits[i * width : (i + 1) * width])
-        numbers = TokenExtras(times, () if traits == NO_TRAITS else traits, hidden)
+        extras = TokenExtras(times, () if traits == NO_TRAITS else traits, hidden)
         fields = self.sources[i], self.labels[i], tokens, self._digest(i).hex()
-        return TokenizedMessage(*fields, numbers=numbers, excerpt=self.excerpt(i))
+        return TokenizedMessage(*fields, extras=extras, excerpt=self.excerpt(i))
 
     def _digest(self, i: int) -> bytearray:
         return self._digests[i * _DIGEST_BYTES : (i + 1) * _DIGEST_BYTES]
@@ -251,7 +251,7 @@ class Corpus:
 
         None if they were not requested.
         """
-        if not self.wanted.traits:
+        if not self.outputs.traits:
             return None
         import numpy as np
 
@@ -268,7 +268,7 @@ class Corpus:
         from copy import copy  # not needed for one message
 
         other = copy(self)
-        other.wanted = self.wanted._replace(times=False)
+        other.outputs = self.outputs._replace(times=False)
         return other
 
     @property
@@ -290,7 +290,7 @@ class Corpus:
         columns = np.frombuffer(self._columns, np.int32)[entries]
         sign = columns >> 31
         times = np.ones(len(columns))
-        if self.wanted.times:
+        if self.outputs.times:
             times = np.frombuffer(self._times, np.int32)[entries].astype(np.float64)
         times = np.where(sign, -times, times)
         shape = (last - first, self.shape[1])

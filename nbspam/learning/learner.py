@@ -149,21 +149,21 @@ class Learner:
         counts = self.counts
         return {token: counts[token] for token in tokens if token in counts}
 
-    def learn(self, label: str, tokens: Iterable[str], numbers: TokenExtras = NO_EXTRAS) -> None:
+    def learn(self, label: str, tokens: Iterable[str], extras: TokenExtras = NO_EXTRAS) -> None:
         """Count a message's tokens and traits; `refine` also adapts the calibration to it."""
         k = self._settings.classes.index(label)
         self._messages[k] += 1
         self._left_out.clear()
         added = self._pending_counts[k]
-        if self._event_model.has_tokens and self._event_model.counts_repeats and numbers.times:
+        if self._event_model.has_tokens and self._event_model.counts_repeats and extras.times:
             for token in tokens:
-                added[token] += numbers.times.get(token, 1)
+                added[token] += extras.times.get(token, 1)
         elif self._event_model.has_tokens:
             added.update(tokens)
-        self._count_traits(k, numbers, 1)
+        self._count_traits(k, extras, 1)
 
     def refine(
-        self, label: str, tokens: Iterable[str], numbers: TokenExtras = NO_EXTRAS, digest: str = ""
+        self, label: str, tokens: Iterable[str], extras: TokenExtras = NO_EXTRAS, digest: str = ""
     ) -> None:
         """Refine the calibration by a learned message, scored with itself left out.
 
@@ -175,13 +175,13 @@ class Learner:
         self._flush()
         if not self._event_model.counts_repeats:
             classifier = self._without_one(k)
-            known = classifier.known_words(tokens, numbers, left_out=k)
+            known = classifier.known_words(tokens, extras, left_out=k)
         else:  # the counts without the message depend on the message
             tokens = list(tokens)
-            self._subtract(k, tokens, numbers)
+            self._subtract(k, tokens, extras)
             classifier = self.classifier()
-            known = classifier.known_words(tokens, numbers)
-            self.learn(label, tokens, numbers)
+            known = classifier.known_words(tokens, extras)
+            self.learn(label, tokens, extras)
         assert isinstance(classifier.rule, EvidenceRule)
         learned, now = self._learned, self._learned.calibrations
         lesson = classifier.rule.calibration_lesson(now, known, k, digest)
@@ -224,7 +224,7 @@ class Learner:
         return self._left_out[k]
 
     def unlearn(
-        self, label: str, tokens: Iterable[str], numbers: TokenExtras = NO_EXTRAS, digest: str = ""
+        self, label: str, tokens: Iterable[str], extras: TokenExtras = NO_EXTRAS, digest: str = ""
     ) -> None:
         """Remove a message from the counts, and its recent effect from the calibration.
 
@@ -233,7 +233,7 @@ class Learner:
         in any order.  Lessons older than RECENT, and the fit, stay in the calibration.
         """
         k = self._settings.classes.index(label)
-        self._subtract(k, tokens, numbers)
+        self._subtract(k, tokens, extras)
         recent = self._learned.recent
         places = [i for i, old in enumerate(recent) if (old.digest, old.label) == (digest, k)]
         if digest and places:
@@ -242,10 +242,10 @@ class Learner:
             self._before.clear()
             self._is_stale = True
 
-    def _subtract(self, k: int, tokens: Iterable[str], numbers: TokenExtras) -> None:
+    def _subtract(self, k: int, tokens: Iterable[str], extras: TokenExtras) -> None:
         self._messages[k] -= 1
         self._left_out.clear()
-        times = numbers.times if self._event_model.counts_repeats else NO_EXTRAS.times
+        times = extras.times if self._event_model.counts_repeats else NO_EXTRAS.times
         if self._event_model.has_tokens:
             known = self._known(tokens)
             changes = {token: -min(row[k], times.get(token, 1)) for token, row in known.items()}
@@ -253,11 +253,11 @@ class Learner:
             for token in changes:
                 if not any(self._counts[token]):
                     del self._counts[token]
-        self._count_traits(k, numbers, -1)
+        self._count_traits(k, extras, -1)
 
-    def _count_traits(self, k: int, numbers: TokenExtras, by: int) -> None:
+    def _count_traits(self, k: int, extras: TokenExtras, by: int) -> None:
         """Add a message of class k to the trait histograms (by 1), or remove it (by -1)."""
-        for of_trait, value in zip(self._trait_histograms, numbers.traits, strict=False):
+        for of_trait, value in zip(self._trait_histograms, extras.traits, strict=False):
             histogram = of_trait[k]
             histogram[value] += by
             if histogram[value] <= 0:
@@ -267,7 +267,7 @@ class Learner:
         self,
         label: str,
         tokens: Iterable[str],
-        numbers: TokenExtras = NO_EXTRAS,
+        extras: TokenExtras = NO_EXTRAS,
         pruned: bool = False,
     ) -> bool:
         """Return whether a class may have learned a message with these tokens.
@@ -278,13 +278,13 @@ class Learner:
         """
         k = self._settings.classes.index(label)
         n = self._messages[k]
-        of_traits = zip(self._trait_histograms, numbers.traits, strict=False)
+        of_traits = zip(self._trait_histograms, extras.traits, strict=False)
         if not n or not all(of_trait[k][value] for of_trait, value in of_traits):
             return False
         if not self._event_model.has_tokens:
             return True
         tokens, repeats, rows = list(tokens), self._event_model.counts_repeats, self.counts
-        times = numbers.times if repeats else NO_EXTRAS.times
+        times = extras.times if repeats else NO_EXTRAS.times
         counts = [row[k] if row else 0 for row in map(rows.get, tokens)]
         pairs = zip(tokens, counts, strict=True)
         may_be = pruned or all(count >= times.get(token, 1) for token, count in pairs)
@@ -333,7 +333,7 @@ class Learner:
         place: names the model in errors.  Raises ModelError if the class cannot have learned it.
         """
         classes, row = self._settings.classes, self.row(message.digest)
-        content, (source, target) = (message.tokens, message.numbers), step
+        content, (source, target) = (message.tokens, message.extras), step
         if source is not None and not self.may_have_learned(classes[source], *content, pruned=True):
             if not message.is_mail:
                 raise ModelError(

@@ -45,7 +45,7 @@ class TrainingSettings(NamedTuple):
         return DEFAULT_TRAITS[self.scoring] if self.traits is None else self.traits
 
     @property
-    def wanted(self) -> TokenizerOutputs:
+    def outputs(self) -> TokenizerOutputs:
         """The numbers that the model will count in addition to a message's tokens."""
         repeats = event_model(self.event_model).counts_repeats
         return TokenizerOutputs(times=repeats, traits=self.effective_traits != NO_TRAITS)

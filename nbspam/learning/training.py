@@ -63,11 +63,11 @@ class Part(NamedTuple):
 def read_batch(options: tuple[TokenizerOutputs, bool], batch: "Batch") -> Part:
     """Tokenize a batch into a corpus of its own; raises NbspamError.
 
-    options: the numbers to store in addition to the tokens, and whether to sum up the bytes.
+    options: the extras to store in addition to the tokens, and whether to sum up the bytes.
     """
-    (wanted, is_sized), skipped, size = options, list[ReadingNote](), 0
-    corpus, are_mails = Corpus(wanted), list[bool]()
-    for message in tokenize_batch(batch, TokenizeOptions(True, wanted, skip_empty=True)):
+    (outputs, is_sized), skipped, size = options, list[ReadingNote](), 0
+    corpus, are_mails = Corpus(outputs), list[bool]()
+    for message in tokenize_batch(batch, TokenizeOptions(True, outputs, skip_empty=True)):
         if isinstance(message, TokenizedMessage):
             corpus.add(message)
             are_mails.append(message.is_mail)
@@ -112,26 +112,26 @@ class TrainingRun:
             settings,
             passes or ProgressPasses(),
         )
-        self.corpus = Corpus(settings.wanted)
+        self.corpus = Corpus(settings.outputs)
 
     def read(
         self,
         batches: "Iterable[Batch]",
         skips: Skips,
-        wanted: TokenizerOutputs | None = None,
+        outputs: TokenizerOutputs | None = None,
         keep_copies: bool = False,
     ) -> None:
         """Read all batches; raises NbspamError for the first that cannot be read.
 
         A mail is one lesson, however many sources have it: its copies with the same label are left
         out.  Equal rows and texts all count.
-        wanted: the numbers to store; by default those that the model counts.
+        outputs: the extras to store; by default those that the model counts.
         keep_copies: keep all copies, for a test that classifies each message.
         """
-        if wanted is not None:
-            self.corpus = Corpus(wanted)
+        if outputs is not None:
+            self.corpus = Corpus(outputs)
         self._passes.start("reading", None)
-        options = self.corpus.wanted, type(self._passes) is not ProgressPasses
+        options = self.corpus.outputs, type(self._passes) is not ProgressPasses
         if self._collects_tokens and self._executor.workers == 1:
             self._read_here(options, batches, skips, keep_copies)
             return
@@ -155,10 +155,12 @@ class TrainingRun:
 
         A corpus for each batch would take 20 % of the CPU time.
         """
-        (wanted, is_sized), mails = options, set[tuple[str | None, str]]()
+        (outputs, is_sized), mails = options, set[tuple[str | None, str]]()
         for messages in batches:
             n_messages = size = 0
-            for message in tokenize_batch(messages, TokenizeOptions(True, wanted, skip_empty=True)):
+            for message in tokenize_batch(
+                messages, TokenizeOptions(True, outputs, skip_empty=True)
+            ):
                 if not isinstance(message, TokenizedMessage):
                     skips.record(message)
                     continue

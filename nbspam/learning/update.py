@@ -109,11 +109,11 @@ def check_rules(place: Place, metadata: Metadata) -> None:
 class PendingMessages:
     """Messages to learn: the occurrences of each, and the tokens of new messages."""
 
-    def __init__(self, wanted: TokenizerOutputs = TOKENS_ONLY) -> None:
-        """wanted: the numbers that the model counts in addition to tokens."""
+    def __init__(self, outputs: TokenizerOutputs = TOKENS_ONLY) -> None:
+        """outputs: the extras that the model counts in addition to tokens."""
         self.occurrences: Counter[tuple[str, str]] = Counter()  # keys: digest, label
         self.copies = 0  # further copies of mails
-        self.corpus = Corpus(wanted)
+        self.corpus = Corpus(outputs)
         self.columns: list[tuple[str, str]] = []  # text and label columns of the tables
         # Whether a message is only presumed to be ham, because it was read in an inbox.  Arguments:
         # its source, and whether its score is above the spam cut-off.
@@ -199,7 +199,7 @@ def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> C
     if learner.base is not None:
         learner.base.check(str(place), metadata.settings)
     _check_classes(place, metadata, pending.labels)
-    if len(pending.corpus) and pending.corpus.wanted != metadata.settings.wanted:
+    if len(pending.corpus) and pending.corpus.outputs != metadata.settings.outputs:
         # Their digests would differ too, and would not be found in the ledger.
         raise ModelError(
             f"{place}: was replaced, while messages were read, by a model with another event"
@@ -217,8 +217,8 @@ def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> C
         if (message.digest, message.label) in withheld:
             steps = []
         elif learner.remember:  # all occurrences of a digest are learned at once
-            wanted = [occurrences[message.digest, name] for name in classes]
-            steps = moves(learner.row(message.digest), wanted)
+            in_pending = [occurrences[message.digest, name] for name in classes]
+            steps = moves(learner.row(message.digest), in_pending)
         for wanted_step in steps:
             source, target = learner.move(place, message, wanted_step)
             n_new += source is None and target is not None
@@ -227,7 +227,7 @@ def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> C
     for message, targets in zip(pending.corpus.in_learning_order(), refined, strict=True):
         for target in targets:
             digest = message.digest if learner.remember else ""
-            learner.refine(classes[target], message.tokens, message.numbers, digest)
+            learner.refine(classes[target], message.tokens, message.extras, digest)
     learner.add_columns(pending.columns)
     n_withheld = sum(occurrences[key] for key in withheld)
     unchanged = occurrences.total() + pending.copies - n_new - n_moved - n_withheld
@@ -246,7 +246,7 @@ def _unexpected_labels(learner: Learner, pending: PendingMessages) -> Iterator[U
         if message.digest in learner.ledger:
             continue
         label = message.label or ""
-        probabilities = classifier.score(message.tokens, message.numbers).probabilities
+        probabilities = classifier.score(message.tokens, message.extras).probabilities
         probability = probabilities[classes.index(label)]
         p_spam = 0 if spam is None or label == classes[spam] else probabilities[spam]
         if probability < UNEXPECTED_BELOW or p_spam > settings.ham_cutoff:
@@ -315,7 +315,7 @@ def forget(
     n_messages = 0
     labels: set[str] = set()
     with open_for_learning(place) as lookup:  # to collect the messages that it may have learned
-        corpus = Corpus(lookup.metadata.settings.wanted)
+        corpus = Corpus(lookup.metadata.settings.outputs)
         for message, in_ledger in _look_up_rows(lookup, messages):
             n_messages += 1
             labels |= {message.label} if message.label else set()
@@ -338,7 +338,7 @@ def forget(
             if message.label and not any(row):
                 k = classes.index(message.label)
                 if not_in_ledger[k] > 0 and learner.may_have_learned(
-                    message.label, message.tokens, message.numbers
+                    message.label, message.tokens, message.extras
                 ):
                     not_in_ledger[k] -= 1
                     row[k] = 1

@@ -103,7 +103,7 @@ class Classifier:
         return words
 
     def known_words(
-        self, tokens: Iterable[str], numbers: TokenExtras = NO_EXTRAS, left_out: int | None = None
+        self, tokens: Iterable[str], extras: TokenExtras = NO_EXTRAS, left_out: int | None = None
     ) -> KnownWords:
         """Look up the weights of a message's tokens, by channel, and of its traits.
 
@@ -111,13 +111,13 @@ class Classifier:
         """
         tokens = set(tokens)
         cached = self._look_up(tokens)
-        ignored_hidden = self.hidden_ham_tokens(numbers)
+        ignored_hidden = self.hidden_ham_tokens(extras)
         tokens -= ignored_hidden
         groups: tuple[list[Weights], ...] = ([], [], [], [], [], [])
         unknown = channels_of(ignored_hidden).count(TEXT) if ignored_hidden else 0
         words: Iterator[tuple[int, Weights | None]] = map(cached.__getitem__, tokens)
-        if numbers.times and self.rule.uses_counts:
-            times, several = numbers.times, ((t, *cached[t]) for t in tokens)
+        if extras.times and self.rule.uses_counts:
+            times, several = extras.times, ((t, *cached[t]) for t in tokens)
             words = ((c, w and tuple([times.get(t, 1) * x for x in w])) for t, c, w in several)
         for channel, weights in words:
             if weights is not None:
@@ -126,7 +126,7 @@ class Classifier:
                 unknown += 1
         text, fields, header, opening, host, domain = groups
         host, n_text = host + domain, len(text) + unknown
-        traits = self.rule.trait_weights(numbers.traits, left_out)
+        traits = self.rule.trait_weights(extras.traits, left_out)
         return KnownWords(text, fields, header, opening, host, n_text, traits)
 
     def doubt(self, tokens: Iterable[str]) -> float:
@@ -143,25 +143,25 @@ class Classifier:
             doubts[collector] = domains.doubt(sum(self.counts([collector]).get(collector, ())))
         return doubts[collector]
 
-    def hidden_ham_tokens(self, numbers: TokenExtras) -> set[str]:
+    def hidden_ham_tokens(self, extras: TokenExtras) -> set[str]:
         """Return the tokens of possibly hidden text that are evidence for ham, to be ignored.
 
         Returns no token if all tokens of that text add up to evidence for spam: hiding it gained
         nothing then, and a page that is doubtful as a whole is classified by all of its words.
         The sum rule, which is the textbook's, uses all tokens.
         """
-        if not numbers.possibly_hidden or not self.rule.distrusts_hidden_text:
+        if not extras.possibly_hidden or not self.rule.distrusts_hidden_text:
             return set()
-        cached = self._look_up(numbers.possibly_hidden)
+        cached = self._look_up(extras.possibly_hidden)
         settings = self.metadata.settings
         place = settings.scored_classes.index(settings.positive_index or 0)
-        hidden = ((token, cached[token][1]) for token in numbers.possibly_hidden)
+        hidden = ((token, cached[token][1]) for token in extras.possibly_hidden)
         nats = {token: weights[place] for token, weights in hidden if weights is not None}
         return set() if sum(nats.values()) > 0 else {t for t, w in nats.items() if w < 0}
 
-    def score(self, tokens: Iterable[str], numbers: TokenExtras = NO_EXTRAS) -> Score:
+    def score(self, tokens: Iterable[str], extras: TokenExtras = NO_EXTRAS) -> Score:
         """Score a message with these tokens and extras."""
-        words = self.known_words(tokens, numbers)
+        words = self.known_words(tokens, extras)
         if self.metadata.lacks_two_classes:
             n = len(self.metadata.settings.classes)
             return Score(0.0, 0.5, (1 / n,) * n)
@@ -206,19 +206,19 @@ class BulkClassifier:
         rule = self._classifier.rule
         # The sum rule may count a token's occurrences, which the table does not have.
         if not messages or isinstance(rule, SumRule) or self._classifier.metadata.lacks_two_classes:
-            return (self._classifier.score(m.tokens, m.numbers) for m in messages)
+            return (self._classifier.score(m.tokens, m.extras) for m in messages)
         tokens = list(itertools.chain.from_iterable(message.tokens for message in messages))
         rows = self._table.find(hash_tokens(tokens))
         n, by_class = len(messages), []
         message_of = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
-        if any(message.numbers.possibly_hidden for message in messages):
+        if any(message.extras.possibly_hidden for message in messages):
             is_hidden = itertools.chain.from_iterable(map(_are_hidden, messages))
             hidden = np.fromiter(is_hidden, bool, len(tokens))
             rows[hidden_ham_entries(hidden, self._for_spam[rows], message_of, n)] = -1
         channels = self._channels[rows]
         marked = [i for i in np.flatnonzero(rows < 0).tolist() if ":" in tokens[i]]
         channels[marked] = channels_of(tokens[i] for i in marked)
-        traits = [rule.trait_weights(message.numbers.traits) for message in messages]
+        traits = [rule.trait_weights(message.extras.traits) for message in messages]
         totals = self._totals[rows // len(CHANNELS)]
         doubts = doubts_of(self._domains, channels, totals, message_of, n)
         for i, (ranks, weights) in enumerate(self._ranked):
@@ -232,5 +232,5 @@ class BulkClassifier:
 
 def _are_hidden(message: TokenizedMessage) -> Iterable[bool]:
     """Return whether each token of a message is in possibly hidden text only."""
-    hidden = message.numbers.possibly_hidden
+    hidden = message.extras.possibly_hidden
     return map(hidden.__contains__, message.tokens) if hidden else [False] * len(message.tokens)

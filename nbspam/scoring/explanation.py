@@ -75,7 +75,7 @@ class Explanation(NamedTuple):
     bias: float | None  # the bias of the textbook's sum, in nats; None with a base
     sum_log_odds: float | None  # the textbook's sum, for comparison; None with a base
     base: str | None = None  # the base model's name
-    unheard: int = 0  # ignored tokens: evidence for ham in possibly hidden text
+    ignored_hidden: int = 0  # ignored tokens: evidence for ham in possibly hidden text
 
     def __repr__(self) -> str:
         words = ", ".join(f"{word.token} {word.share:+.2f}" for word in self.readable_words[:3])
@@ -115,7 +115,7 @@ class Explanation(NamedTuple):
 
 
 def explain(
-    classifier: Classifier, tokens: Iterable[str], numbers: TokenExtras = NO_EXTRAS
+    classifier: Classifier, tokens: Iterable[str], extras: TokenExtras = NO_EXTRAS
 ) -> Explanation:
     """Explain the score of a message with these tokens and extras.
 
@@ -126,10 +126,10 @@ def explain(
     metadata = classifier.metadata
     settings = metadata.settings
     tokens = set(tokens)
-    score = classifier.score(tokens, numbers)
+    score = classifier.score(tokens, extras)
     if not settings.counts.has_tokens:
         tokens = set()
-    ignored_hidden = tokens & classifier.hidden_ham_tokens(numbers)
+    ignored_hidden = tokens & classifier.hidden_ham_tokens(extras)
     tokens -= ignored_hidden
     if metadata.lacks_two_classes:
         classes = settings.classes
@@ -139,14 +139,14 @@ def explain(
         explained = settings.positive_index or 0
     rule = classifier.rule
     known = sorted(classifier.counts(tokens).items())
-    terms = rule.terms(known, numbers, score, explained)
+    terms = rule.terms(known, extras, score, explained)
     bias, textbook, n = None, None, len(known)
     if classifier.base is None:  # the bias needs the tokens of a single model
-        plain = SumRule(metadata).terms(known, numbers, score, explained)
+        plain = SumRule(metadata).terms(known, extras, score, explained)
         bias = plain.constants[BIAS]
         textbook = bias + sum(plain.shares[:n]) + sum(plain.shares[n:])
     if len(terms.weights) > n:
-        known += [_trait(classifier, i, numbers.traits[i]) for i in rule.traits]
+        known += [_trait(classifier, i, extras.traits[i]) for i in rule.traits]
     return Explanation(
         score=score,
         of=settings.classes[explained],
@@ -157,7 +157,7 @@ def explain(
         bias=bias,
         sum_log_odds=textbook,
         base=None if classifier.base is None else classifier.base[0],
-        unheard=len(ignored_hidden),
+        ignored_hidden=len(ignored_hidden),
     )
 
 

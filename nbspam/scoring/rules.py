@@ -173,9 +173,9 @@ class SumRule:
         if not self.uses_counts:  # few rows differ then
             weights_of = functools.cache(weights_of)
         starts = signed.indptr.tolist()
-        values = [()] * len(labels) if traits is None else traits.tolist()
-        leaving = zip(labels.tolist(), copies.tolist(), values, strict=True)
-        for i, (k, m, numbers) in enumerate(leaving):
+        trait_rows = [()] * len(labels) if traits is None else traits.tolist()
+        leaving = zip(labels.tolist(), copies.tolist(), trait_rows, strict=True)
+        for i, (k, m, values) in enumerate(leaving):
             entries = slice(starts[i], starts[i + 1])
             tokens, times = signed.indices[entries], abs(signed.data[entries]).astype(int)
             counts, is_text = learned.counts[:, tokens], learned.channels[tokens] == TEXT
@@ -185,7 +185,7 @@ class SumRule:
             weights: list[Weights] = [
                 tuple(w * n for w in weights_of(k, m, size, *pair)) for pair, n in own.items()
             ]
-            weights += self.trait_weights(numbers if numbers and numbers[0] >= 0 else (), k)
+            weights += self.trait_weights(values if values and values[0] >= 0 else (), k)
             log_scores = event_model.joint_log_likelihoods(self._bias_without(k, m), weights)
             known = is_text & (counts.sum(axis=0) > m * times)
             yield score_of_log_scores(self._settings, log_scores)._replace(
@@ -246,16 +246,16 @@ class SumRule:
         weights = self.weights(row)
         return [w - max(weights[:k] + weights[k + 1 :]) for k, w in enumerate(weights)]
 
-    def terms(self, known: KnownTokens, numbers: TokenExtras, score: Score, k: int) -> Terms:
+    def terms(self, known: KnownTokens, extras: TokenExtras, score: Score, k: int) -> Terms:
         """Return the terms of class k against the most probable other class.
 
         known: the message's tokens that the model knows.
         """
         others = [i for i in range(len(score.probabilities)) if i != k]
         against = max(others, key=score.probabilities.__getitem__)
-        times = numbers.times if self.uses_counts else NO_EXTRAS.times
+        times = extras.times if self.uses_counts else NO_EXTRAS.times
         weights = [w[k] - w[against] for w in (self.weights(row) for _, row in known)]
-        traits = [w[k] - w[against] for w in self.trait_weights(numbers.traits)]
+        traits = [w[k] - w[against] for w in self.trait_weights(extras.traits)]
         shares = [w * times.get(token, 1) for w, (token, _) in zip(weights, known, strict=True)]
         constants = {BIAS: self._bias[k] - self._bias[against]}
         name = self._settings.classes[against]
@@ -496,7 +496,7 @@ class EvidenceRule:
         weights = self.weights(row)
         return list(weights) if len(weights) > 1 else [-weights[0], weights[0]]
 
-    def terms(self, known: KnownTokens, numbers: TokenExtras, score: Score, k: int) -> Terms:
+    def terms(self, known: KnownTokens, extras: TokenExtras, score: Score, k: int) -> Terms:
         """Return the terms of class k against the other classes; known: as in the sum rule.
 
         Each calibration adds its constants and its words' shares, times its weight in the blend.
@@ -511,7 +511,7 @@ class EvidenceRule:
             else channel
             for channel, (_, row) in zip(channels_of(t for t, _ in known), known, strict=True)
         ]
-        traits = [row[i] for row in self.trait_weights(numbers.traits)]
+        traits = [row[i] for row in self.trait_weights(extras.traits)]
         constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
         shares = [0.0] * (len(weights) + len(traits))
         predictions = self.predictions(evidences, i, tau)

@@ -98,9 +98,9 @@ class FilterVersion:
         return self.metadata if self.base is None else self.base.empty_personal_model()
 
     @property
-    def wanted(self) -> TokenizerOutputs:
+    def outputs(self) -> TokenizerOutputs:
         """The outputs that `tokenize` must compute in addition to tokens."""
-        return self.metadata.settings.wanted._replace(senders=self.senders)
+        return self.metadata.settings.outputs._replace(senders=self.senders)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class FilterVersion:
 
     def classify(self, message: TokenizedMessage) -> Verdict:
         """Classify a tokenized message."""
-        score = self.classifier.score(message.tokens, message.numbers)
+        score = self.classifier.score(message.tokens, message.extras)
         return self._verdict(message, score)
 
     def classify_batch(self, messages: Sequence[TokenizedMessage]) -> list[Verdict]:
@@ -156,7 +156,7 @@ class FilterVersion:
         """Compute each word's contribution to a message's score; all terms add up to it."""
         from nbspam.scoring.explanation import explain
 
-        return explain(self.classifier, message.tokens, message.numbers)
+        return explain(self.classifier, message.tokens, message.extras)
 
     def ledger_rows(self, digests: Iterable[str]) -> "Mapping[str, Row]":
         """Look up messages in the ledger: how often each class has learned them.
@@ -301,7 +301,7 @@ def _classify_batch(
     task: tuple[FilterVersion, bool, bool], batch: "Batch"
 ) -> "list[ClassifiedMessage | ReadingNote]":
     version, drop_evidence, find_taught = task
-    items = list(tokenize_batch(batch, TokenizeOptions(find_taught, version.wanted)))
+    items = list(tokenize_batch(batch, TokenizeOptions(find_taught, version.outputs)))
     messages = [item for item in items if isinstance(item, TokenizedMessage)]
     verdicts = version.classify_batch(messages)
     if find_taught:

@@ -49,12 +49,12 @@ class ScoredVerdict(NamedTuple):
         return f"{self.spam} ; {self.tenths / 10:.1f} / {THRESHOLD:.1f}"
 
 
-def message_to_learn(message: bytes, wanted: TokenizerOutputs) -> TokenizedMessage:
+def message_to_learn(message: bytes, outputs: TokenizerOutputs) -> TokenizedMessage:
     """Return a message tokenized, to be learned or forgotten; raises RefusedError if it is none."""
     parsed = parse(message)
     if parsed.problem:
         raise RefusedError(spamd.DATA, f"the message {parsed.problem}")
-    return tokenize(parsed, digest=True, wanted=wanted)
+    return tokenize(parsed, digest=True, outputs=outputs)
 
 
 def scored_verdict(version: FilterVersion, message: TokenizedMessage) -> ScoredVerdict:
@@ -96,7 +96,7 @@ def answer(
     x_spam: whether a message gets SpamAssassin's headers too.
     Raises RefusedError when spamc could not use the reply, ModelError when the model is damaged.
     """
-    tokenized = tokenize(parse(message), wanted=version.wanted)
+    tokenized = tokenize(parse(message), outputs=version.outputs)
     scored = scored_verdict(version, tokenized)
     content: bytes | None = None  # of a CHECK
     if request.command == spamd.SYMBOLS:

@@ -249,11 +249,11 @@ class Worker:
             return None
         is_spam = request.message_class == "spam" if request.set_local else None
         spam_filter = self._models.filter_to_teach(request.user, is_spam is not None)
-        wanted = spam_filter.version.wanted
+        outputs = spam_filter.version.outputs
 
         def read() -> teaching.Lesson:
             message = request.message(self._limits.max_size)
-            return teaching.Lesson(is_spam, answer.message_to_learn(message, wanted))
+            return teaching.Lesson(is_spam, answer.message_to_learn(message, outputs))
 
         return spam_filter, await asyncio.to_thread(read) if request.is_large else read()
 

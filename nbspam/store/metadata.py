@@ -113,7 +113,7 @@ class ModelSettings(NamedTuple):
         return calibration.calibration_specs(self.has_traits)
 
     @property
-    def wanted(self) -> TokenizerOutputs:
+    def outputs(self) -> TokenizerOutputs:
         """The numbers that the model counts in addition to a message's tokens."""
         return TokenizerOutputs(times=self.counts.counts_repeats, traits=self.has_traits)
 

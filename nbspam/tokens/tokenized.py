@@ -366,7 +366,7 @@ class TokenizedMessage(NamedTuple):
     tokens: list[str]  # each token once, in the message's order
     digest: str = ""  # for the ledger; "" if not requested
     size: int = 0  # bytes or characters; 0 for a file, which its source names
-    numbers: TokenExtras = NO_EXTRAS
+    extras: TokenExtras = NO_EXTRAS
     excerpt: Excerpt | None = None  # None if not requested
     sender: "ListedSender | None" = None  # None if the lists do not have the sender
 
@@ -377,18 +377,18 @@ class TokenizedMessage(NamedTuple):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the tokens as one string, which takes a fifth of the time of a list."""
-        source, label, tokens, digest, size, numbers, excerpt, sender = self
+        source, label, tokens, digest, size, extras, excerpt, sender = self
         rest = source, label, digest, size, excerpt, sender
-        return _from_pickle, ("\n".join(tokens), tuple(numbers), *rest)
+        return _from_pickle, ("\n".join(tokens), tuple(extras), *rest)
 
 
 def _from_pickle(
-    packed: str, numbers: tuple[Any, ...], source: str, label: str | None, *others: Any
+    packed: str, extras: tuple[Any, ...], source: str, label: str | None, *others: Any
 ) -> TokenizedMessage:
     digest, size, excerpt, sender = others
     tokens = packed.split("\n") if packed else []
     return TokenizedMessage(
-        source, label, tokens, digest, size, TokenExtras(*numbers), excerpt, sender
+        source, label, tokens, digest, size, TokenExtras(*extras), excerpt, sender
     )
 
 
@@ -398,40 +398,40 @@ def tokenize(
     label: str | None = None,
     *,
     digest: bool = False,
-    wanted: TokenizerOutputs = TOKENS_ONLY,
+    outputs: TokenizerOutputs = TOKENS_ONLY,
     size: int = 0,
 ) -> TokenizedMessage:
     """Tokenize a parsed message.
 
     digest: whether to compute the digest for the ledger.  size: as in `TokenizedMessage`.
-    wanted: the extras that the model counts, which are also in the digest; an excerpt; lists.
+    outputs: the extras that the model counts, which are also in the digest; an excerpt; lists.
     """
-    texts: list[VisibleText] | None = None if wanted[:3] == TOKENS_ONLY[:3] else []
+    texts: list[VisibleText] | None = None if outputs[:3] == TOKENS_ONLY[:3] else []
     hidden_tokens: set[str] = set()
     tokens = message_tokens(message, texts, hidden_tokens)
-    numbers, excerpt = NO_EXTRAS, None
+    extras, excerpt = NO_EXTRAS, None
     if texts is not None:
-        times = repeated_tokens(texts, bool(message.headers)) if wanted.times else {}
+        times = repeated_tokens(texts, bool(message.headers)) if outputs.times else {}
         if not LIMITS.isdisjoint(tokens):  # some may be left out
             times = {token: n for token, n in times.items() if token in tokens}
-        numbers = TokenExtras(times, message_traits(message, texts) if wanted.traits else ())
-        if wanted.excerpt:
-            excerpt = excerpt_of(message, texts, wanted.excerpt)
+        extras = TokenExtras(times, message_traits(message, texts) if outputs.traits else ())
+        if outputs.excerpt:
+            excerpt = excerpt_of(message, texts, outputs.excerpt)
     if hidden_tokens:
-        numbers = numbers._replace(possibly_hidden=frozenset(hidden_tokens))
+        extras = extras._replace(possibly_hidden=frozenset(hidden_tokens))
     known = ""
     if digest:
         decoded = (part.text for part in message.parts)
-        known = digest_of(tokens, message.headers, *numbers[:2], texts=decoded)
-    sender = wanted.senders.find_sender(message) if wanted.senders else None
-    return TokenizedMessage(source, label, list(tokens), known, size, numbers, excerpt, sender)
+        known = digest_of(tokens, message.headers, *extras[:2], texts=decoded)
+    sender = outputs.senders.find_sender(message) if outputs.senders else None
+    return TokenizedMessage(source, label, list(tokens), known, size, extras, excerpt, sender)
 
 
 class TokenizeOptions(NamedTuple):
     """The options of `tokenize` for many messages."""
 
     digest: bool = False
-    wanted: TokenizerOutputs = TOKENS_ONLY
+    outputs: TokenizerOutputs = TOKENS_ONLY
     skip_empty: bool = False  # skip a mail without content
 
 
@@ -454,5 +454,5 @@ def tokenize_raw(raw: RawMessage, options: TokenizeOptions) -> TokenizedMessage 
         return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
     return tokenize(
-        message, raw.source, raw.label, digest=options.digest, wanted=options.wanted, size=size
+        message, raw.source, raw.label, digest=options.digest, outputs=options.outputs, size=size
     )

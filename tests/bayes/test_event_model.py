@@ -261,7 +261,7 @@ class TestWordsAboutChina:
 
     def score(self, event_model="multinomial"):
         one = message(None, Counter(self.test_document.split()))
-        return self.learned(event_model).classifier.score(one.tokens, one.numbers)
+        return self.learned(event_model).classifier.score(one.tokens, one.extras)
 
     def test_counts_and_likelihoods(self):
         learned = self.learned()
@@ -298,13 +298,13 @@ def test_a_token_says_as_much_each_time_that_it_occurs_and_an_unknown_one_nothin
     messages = [message("ham", {"a": 2, "b": 1}), message("spam", {"a": 1, "c": 3})]
     classifier = learn_counted(messages, settings_of(("multinomial", "none"))).classifier
     none, one, two, three = (
-        classifier.score(m.tokens, m.numbers).log_odds
+        classifier.score(m.tokens, m.extras).log_odds
         for m in (message(None, {"c": n} if n else {}) for n in range(4))
     )
     assert [one - none, two - one, three - two] == close([one - none] * 3)
     assert one > none
     expected = classifier.score(["a"])
-    found = classifier.score(["a", "new"], message(None, {"a": 1, "new": 5}).numbers)
+    found = classifier.score(["a", "new"], message(None, {"a": 1, "new": 5}).extras)
     assert (expected.log_scores, expected.text + 1) == (found.log_scores, found.text)
 
 
@@ -347,7 +347,7 @@ def test_complements_weights_and_scores_by_hand():
     assert [math.exp(-w) for w in a] == close([2 / 8, 5 / 9, 6 / 9])
     assert [math.exp(-w) for w in b] == close([6 / 8, 4 / 9, 3 / 9])
     one = message(None, {"a": 1, "b": 2})
-    score = learned.classifier.score(one.tokens, one.numbers)
+    score = learned.classifier.score(one.tokens, one.extras)
     odds = [1 / (2 / 8 * (6 / 8) ** 2), 1 / (5 / 9 * (4 / 9) ** 2), 1 / (6 / 9 * (3 / 9) ** 2)]
     assert score.log_scores == close([math.log(x) for x in odds])
     assert score.probabilities == close([x / sum(odds) for x in odds])
@@ -360,7 +360,7 @@ def test_complements_weights_and_scores_by_hand():
 def test_a_class_without_messages_is_impossible():
     learner = Learner(empty_metadata(THREE, "spam", BY_COMPLEMENT), {})
     for one in OF_THREE[::2]:
-        learner.learn(one.label, one.tokens, one.numbers)
+        learner.learn(one.label, one.tokens, one.extras)
     assert learner.metadata.bias == (0.0, -math.inf, 0.0)
     probabilities = learner.classifier().score(["a"]).probabilities
     assert probabilities[1] == 0

@@ -24,7 +24,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.store.lookup import Lookup, read_model
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
-WANTED = TrainingSettings().wanted
+WANTED = TrainingSettings().outputs
 WORDS = "lunch noon meeting notes free prize click win cash tea shop week train desk".split()
 
 
@@ -41,7 +41,7 @@ def mail(number: int) -> bytes:
 
 
 def lesson(number: int) -> TokenizedMessage:
-    return tokenize(parse(mail(number)), label=label_of(number), digest=True, wanted=WANTED)
+    return tokenize(parse(mail(number)), label=label_of(number), digest=True, outputs=WANTED)
 
 
 def learn_one(model: Path, number: int) -> None:
@@ -65,7 +65,7 @@ def classify_on(model: Path) -> None:
             with Lookup(model) as lookup:
                 classifier = Classifier(lookup.metadata, lookup.counts)
                 message = lesson(chance.randrange(1_000))
-                score = classifier.score(message.tokens, message.numbers)
+                score = classifier.score(message.tokens, message.extras)
                 seen.add(lookup.metadata.learned.messages)
         except ModelError:
             if was_there:

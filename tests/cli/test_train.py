@@ -132,8 +132,8 @@ def test_every_command_keeps_the_mode_and_the_server_too(nbspam, shared):
         before = shared.stat().st_ino
         if command == "the server":
             with open_filter(shared) as spam_filter:
-                wanted = spam_filter.version.wanted
-                lesson = Lesson(True, tokenize(parse(SPAM), digest=True, wanted=wanted))
+                outputs = spam_filter.version.outputs
+                lesson = Lesson(True, tokenize(parse(SPAM), digest=True, outputs=outputs))
                 done = apply_lessons(spam_filter, [lesson], QUIET_WAIT)
             assert done == [TeachResult("learned")]
         else:

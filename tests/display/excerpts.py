@@ -22,7 +22,7 @@ SHARES |= {"lunch": -0.9, "host:shop.example": 0.6, "免費": 0.5}
 
 
 def hostile_excerpt():
-    excerpt = tokenize(parse(HOSTILE), wanted=TokenizerOutputs(excerpt=2_000)).excerpt
+    excerpt = tokenize(parse(HOSTILE), outputs=TokenizerOutputs(excerpt=2_000)).excerpt
     assert excerpt is not None
     return highlight(excerpt, SHARES)
 

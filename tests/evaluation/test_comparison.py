@@ -62,7 +62,7 @@ def read(n=60, classes=("ham", "spam")):
 
 def corpus_of(messages):
     tokenized = (
-        tokenize(parse_text(text), f"x:{i}", label, wanted=ALL_NUMBERS)
+        tokenize(parse_text(text), f"x:{i}", label, outputs=ALL_NUMBERS)
         for i, (label, text) in enumerate(messages)
     )
     return Corpus.from_messages(tokenized, ALL_NUMBERS)

@@ -35,7 +35,7 @@ def test_messages_that_are_the_same_as_another():
 def labelled(texts, settings):
     return [
         TokenizedMessage(
-            *(str(i), label), *tokenize(parse_text(text), digest=True, wanted=settings.wanted)[2:]
+            *(str(i), label), *tokenize(parse_text(text), digest=True, outputs=settings.outputs)[2:]
         )
         for i, (label, text) in enumerate(texts)
     ]
@@ -56,7 +56,7 @@ TWICE = [*TEXTS, *TEXTS[:2], ("spam", "cheap loans"), ("ham", "the minutes")]
 )
 def test_each_protocol_counts_what_it_trained_on(protocol, expected):
     settings = TrainingSettings()
-    read = Corpus.from_messages(labelled(TWICE, settings), settings.wanted)
+    read = Corpus.from_messages(labelled(TWICE, settings), settings.outputs)
     assert protocol(protocols.Trial(read, settings, CutOffs())).duplicates == expected
 
 

@@ -16,8 +16,8 @@ def numbered_messages(messages, traits, first=0):
 
 def trained(messages, traits="none", first=0, **chosen):
     """Return what is learned of messages, (label, tokens), without a base."""
-    numbers = numbered_messages(messages, traits, first)
-    return learn(messages, numbers, **{"scoring": "evidence"} | chosen, traits=traits)
+    extras = numbered_messages(messages, traits, first)
+    return learn(messages, extras, **{"scoring": "evidence"} | chosen, traits=traits)
 
 
 def base_of(messages, traits="none", strength=base.STRENGTH):
@@ -36,9 +36,9 @@ def no_counts(_):
 def taught_through(base, messages, traits="none", batch=1, first=100):
     """Return a learner that was taught messages through a base, from nothing, in batches."""
     learner = Learner(base.empty_personal_model(), {}, base)
-    numbers = numbered_messages(messages, traits, first) or [NO_EXTRAS] * len(messages)
+    extras = numbered_messages(messages, traits, first) or [NO_EXTRAS] * len(messages)
     for start in range(0, len(messages), batch):
-        some = list(zip(messages, numbers, strict=True))[start : start + batch]
+        some = list(zip(messages, extras, strict=True))[start : start + batch]
         for (label, tokens), own in some:
             learner.learn(label, tokens, own)
         for (label, tokens), own in some:

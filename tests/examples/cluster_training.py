@@ -34,10 +34,10 @@ def messages(name, label, require_labels, options, skips):
 def trained_alone(asked, path, settings=None, options=None, ledger=True):
     """Train on one matrix, write the model, and return what was skipped."""
     settings, options, skips = settings or TrainingSettings(), options or ReadingOptions(), Skips()
-    corpus = Corpus(settings.wanted)
+    corpus = Corpus(settings.outputs)
     for each in asked:
         raws = messages(*each, options, skips)
-        how = Executor(), True, settings.wanted
+        how = Executor(), True, settings.outputs
         for message in tokenize_messages(raws, skips, *how, skip_empty=True):
             corpus.add(message)
     fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())

@@ -60,8 +60,8 @@ def message(label, times, traits=(), number=0) -> TokenizedMessage:
     Tokens of the header count once, as `tokens/tokenized.py` has it.
     """
     repeated = {token: n for token, n in times.items() if n > 1 and channel_of(token) == TEXT}
-    numbers = TokenExtras(repeated, tuple(traits))
-    return TokenizedMessage("-", label, sorted(times), f"{number:032x}", numbers=numbers)
+    extras = TokenExtras(repeated, tuple(traits))
+    return TokenizedMessage("-", label, sorted(times), f"{number:032x}", extras=extras)
 
 
 def numbers_of(code: int) -> list[int]:
@@ -95,7 +95,7 @@ def settings_of(kind, scoring="sum", variances=SMOOTH, **chosen) -> TrainingSett
 def learn_counted(messages: Iterable[TokenizedMessage], chosen: TrainingSettings) -> Learned:
     """Learn as `train` does."""
     chosen.check()
-    corpus = Corpus(chosen.wanted)
+    corpus = Corpus(chosen.outputs)
     for one in messages:
         corpus.add(one)
     traits = corpus.traits()
@@ -112,6 +112,6 @@ def train(path, messages, chosen=DEFAULTS):
 
 def teach(path, messages, chosen=DEFAULTS, remember=True):
     """Learn into a file, as `train --update` does."""
-    pending = PendingMessages(chosen.wanted)
+    pending = PendingMessages(chosen.outputs)
     pending.add(messages, path if remember else None)
     return learn(path, pending, chosen, remember)

@@ -65,16 +65,16 @@ class Learned:
         return path
 
 
-def learn(messages=MESSAGES, numbers=None, **chosen) -> Learned:
+def learn(messages=MESSAGES, extras=None, **chosen) -> Learned:
     """Learn with the sum rule and without traits, unless others are chosen.
 
     numbers: of each message, if the model is to have traits.
     """
     settings = TrainingSettings(**{"scoring": "sum", "traits": "none"} | chosen)
-    corpus = Corpus(settings.wanted)
+    corpus = Corpus(settings.outputs)
     for i, (label, tokens) in enumerate(messages):
-        own = NO_EXTRAS if numbers is None else numbers[i]
-        corpus.add(TokenizedMessage("", label, list(tokens), numbers=own))
+        own = NO_EXTRAS if extras is None else extras[i]
+        corpus.add(TokenizedMessage("", label, list(tokens), extras=own))
     channels, traits = corpus.channels(), corpus.traits()
     return Learned(corpus, fit(corpus.presence(), corpus.labels, settings, channels, traits))
 

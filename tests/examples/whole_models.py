@@ -62,9 +62,9 @@ def without_calibration(metadata: Metadata) -> Metadata:
 
 def message(label, *tokens, number=0, traits_of=None):
     """Return a message as `learn` takes it; the number tells messages of the same tokens apart."""
-    numbers = numbers_of(number if traits_of is None else traits_of)
-    digest = digest_of(sorted(tokens), [("message-id", f"<{number}>")], *numbers)
-    return TokenizedMessage("-", label, sorted(tokens), digest, numbers=numbers)
+    extras = numbers_of(number if traits_of is None else traits_of)
+    digest = digest_of(sorted(tokens), [("message-id", f"<{number}>")], *extras)
+    return TokenizedMessage("-", label, sorted(tokens), digest, extras=extras)
 
 
 def pending(messages):

@@ -65,9 +65,9 @@ NUMBERED = TokenizerOutputs(times=True, traits=True)
 
 
 def numbered(i):
-    numbers = TokenExtras({"b": 2 + i}, tuple(range(i, i + len(TRAITS))), frozenset({f"t{i}"}))
+    extras = TokenExtras({"b": 2 + i}, tuple(range(i, i + len(TRAITS))), frozenset({f"t{i}"}))
     tokens = ["a", f"t{i}", "b", "\udc80"]
-    return TokenizedMessage(f"x:{i}\n", "ham", tokens, FEW[i], numbers=numbers)
+    return TokenizedMessage(f"x:{i}\n", "ham", tokens, FEW[i], extras=extras)
 
 
 def test_corpora_of_other_processes_are_merged_with_all_that_they_have():

@@ -44,7 +44,7 @@ def reference(event_model, alpha, class_prior=None):
 
 def one_by_one(learned, messages):
     """Return the scores of the one-message path."""
-    return [learned.classifier.score(one.tokens, one.numbers) for one in messages]
+    return [learned.classifier.score(one.tokens, one.extras) for one in messages]
 
 
 def assert_joint(learned, messages, joint):
@@ -108,7 +108,7 @@ def test_the_matrix_has_occurrences_where_they_count():
 
 def has_variance(messages):
     """Return whether some trait differs: scikit-learn divides by 0 where none does."""
-    return np.ptp([one.numbers.traits for one in messages], axis=0).any()
+    return np.ptp([one.extras.traits for one in messages], axis=0).any()
 
 
 def gaussian_reference(learned, smoothing):
@@ -164,7 +164,7 @@ def assert_left_out_is_retrained(messages, chosen, which=None):
     which = range(len(messages)) if which is None else which
     retrained = [
         learn_counted(messages[:i] + messages[i + 1 :], chosen).classifier.score(
-            messages[i].tokens, messages[i].numbers
+            messages[i].tokens, messages[i].extras
         )
         for i in which
     ]
@@ -192,7 +192,7 @@ def test_left_out_is_retrained_with_a_fixed_prior(kind, messages, prior):
 def half_in_doubt(one):
     """Return a message every second token of which only perhaps hidden text has."""
     perhaps = frozenset(one.tokens[::2])
-    return one._replace(numbers=one.numbers._replace(possibly_hidden=perhaps))
+    return one._replace(extras=one.extras._replace(possibly_hidden=perhaps))
 
 
 def test_what_is_in_doubt_never_speaks_for_ham():
@@ -205,14 +205,17 @@ def test_what_is_in_doubt_never_speaks_for_ham():
         corpus.add(one)
     some = 0
     for i, one in enumerate(messages):
-        assert corpus.message(i).numbers == one.numbers
-        unheard = classifier.hidden_ham_tokens(one.numbers)
-        some += bool(unheard)
-        rows = classifier.counts(unheard).values()
+        assert corpus.message(i).extras == one.extras
+        ignored_hidden = classifier.hidden_ham_tokens(one.extras)
+        some += bool(ignored_hidden)
+        rows = classifier.counts(ignored_hidden).values()
         assert all(classifier.rule.weights(row)[0] < 0 for row in rows)
-        others = [*set(one.tokens) - unheard, *(f"unknown{i}" for i in range(len(unheard)))]
+        others = [
+            *set(one.tokens) - ignored_hidden,
+            *(f"unknown{i}" for i in range(len(ignored_hidden))),
+        ]
         alone = classifier.score(others).log_odds
-        assert classifier.score(one.tokens, one.numbers).log_odds == pytest.approx(alone, abs=1e-9)
+        assert classifier.score(one.tokens, one.extras).log_odds == pytest.approx(alone, abs=1e-9)
     assert some > 20
 
 
@@ -248,8 +251,8 @@ def test_learning_one_by_one_in_any_order_counts_as_learning_all_at_once(
     mixed = messages[:]
     chance.shuffle(mixed)
     for one in mixed:
-        learner.learn(one.label, one.tokens, one.numbers)
-        learner.refine(one.label, one.tokens, one.numbers)
+        learner.learn(one.label, one.tokens, one.extras)
+        learner.refine(one.label, one.tokens, one.extras)
     assert learner.counts == learned.counts
     found = learner.metadata
     for name in ("messages", "count_histograms", "trait_histograms", "host_rows"):
@@ -275,15 +278,15 @@ def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
     metadata = learned.fit.metadata
     before, after = (Learner(metadata, dict(learned.counts)) for _ in range(2))
     for one in messages[20:]:
-        known = before.classifier().known_words(one.tokens, one.numbers)
+        known = before.classifier().known_words(one.tokens, one.extras)
         rule, k = before.classifier().rule, TWO.index(one.label)
         calibrations = after.metadata.learned.calibrations
         lesson = rule.calibration_lesson(calibrations, known, k, "")
         expected = calibration.replay_lesson(
             metadata.settings.calibration_specs, (1,), calibrations, lesson
         )
-        before.learn(one.label, one.tokens, one.numbers)
-        after.learn(one.label, one.tokens, one.numbers)
-        after.refine(one.label, one.tokens, one.numbers)
+        before.learn(one.label, one.tokens, one.extras)
+        after.learn(one.label, one.tokens, one.extras)
+        after.refine(one.label, one.tokens, one.extras)
         assert after.metadata.learned.calibrations == expected
     assert after.metadata.learned.calibrations != metadata.learned.calibrations

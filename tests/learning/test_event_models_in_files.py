@@ -103,7 +103,7 @@ def test_a_message_is_moved_and_forgotten_with_its_numbers(tmp_path, kind):
     assert teach(path, [one], chosen, remember=False) == Change(learned=1)
     strange = one._replace(
         tokens=[*one.tokens, "never"],
-        numbers=one.numbers._replace(traits=tuple(v + 1 for v in one.numbers.traits)),
+        extras=one.extras._replace(traits=tuple(v + 1 for v in one.extras.traits)),
     )
     # Without the ledger what the counts have can be forgotten.
     assert forget(path, [strange], remember=False) == Change(unchanged=1)
@@ -127,6 +127,6 @@ def test_a_saved_model_is_read_as_it_was(folder, kind, scoring, messages):
         assert lookup.metadata == learned.fit.metadata
         saved = Classifier(lookup.metadata, lookup.counts)
         for one in messages:
-            own = one.tokens, one.numbers
+            own = one.tokens, one.extras
             assert saved.score(*own) == learned.classifier.score(*own)
             assert explain(saved, *own) == explain(learned.classifier, *own)

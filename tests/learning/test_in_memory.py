@@ -42,8 +42,8 @@ def mail_model(classes, traits, seed, n=60):
     """Return a model that was fitted to n mails, with their ledger, and 40 more mails."""
     mails = many_mails(n + 40, seed, classes, hosts="mixed", longest=15)
     every = [message(label, *tokens, number=i) for i, (label, tokens) in enumerate(mails)]
-    numbers = [one.numbers for one in every[:n]]
-    learned = fitted(mails[:n], numbers, scoring="evidence", traits=traits)
+    extras = [one.extras for one in every[:n]]
+    learned = fitted(mails[:n], extras, scoring="evidence", traits=traits)
     names = learned.fit.metadata.settings.classes
     ledger = {one.digest: tuple(int(one.label == name) for name in names) for one in every[:n]}
     return Model(learned.fit.metadata, learned.counts, dict(sorted(ledger.items()))), every[n:]
@@ -58,9 +58,9 @@ MODELS = st.builds(
 
 
 def teach(model, *messages, remember=True):
-    place, wanted = unsaved(model), PendingMessages(model.metadata.settings.wanted)
-    wanted.add(messages)
-    learn(place, wanted, TrainingSettings(), remember)
+    place, pending = unsaved(model), PendingMessages(model.metadata.settings.outputs)
+    pending.add(messages)
+    learn(place, pending, TrainingSettings(), remember)
     return place.lookup.model()
 
 

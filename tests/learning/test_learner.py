@@ -184,11 +184,11 @@ def test_a_learner_of_nothing_or_of_one_class_alone_is_undecided(scoring, traits
     assert (learner.metadata.learned.messages, learner.metadata.n_tokens) == ((0, 0), 0)
     first = learner.classifier()
     for i in range(5):
-        tokens, numbers = {"lunch", f"word{i}"}, numbers_of(i)
-        score = learner.classifier().score(tokens, numbers)
+        tokens, extras = {"lunch", f"word{i}"}, numbers_of(i)
+        score = learner.classifier().score(tokens, extras)
         assert (score.probability, score.log_odds) == (0.5, 0)
-        learner.learn("ham", tokens, numbers)
-        learner.refine("ham", tokens, numbers)
+        learner.learn("ham", tokens, extras)
+        learner.refine("ham", tokens, extras)
         assert learner.metadata.learned.calibrations == (prior_calibration(traits),)
     learner.learn("spam", {"prize"})
     assert learner.classifier().score({"lunch"}).probability < 0.5
@@ -258,17 +258,17 @@ def test_metadata_fits_the_counts_at_every_step_and_never_changes(steps, scoring
     learner = Learner(empty_metadata(THREE, "spam", chosen), {})
     taken, learned = [], []
     for label, tokens, act in steps:
-        numbers = numbers_of(len(tokens))
+        extras = numbers_of(len(tokens))
         if act == "unlearn":
             if (label, tokens) not in learned:
                 continue
             learned.remove((label, tokens))
-            learner.unlearn(label, tokens, numbers)
+            learner.unlearn(label, tokens, extras)
         else:
             learned.append((label, tokens))
-            learner.learn(label, tokens, numbers)
+            learner.learn(label, tokens, extras)
             if act == "refine":
-                learner.refine(label, tokens, numbers)
+                learner.refine(label, tokens, extras)
         traits = Counter(
             (i, THREE.index(name), value)
             for name, some in learned

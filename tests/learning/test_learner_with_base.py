@@ -37,8 +37,8 @@ def test_what_is_counted_is_the_same_as_without_a_base(drawn):
     base = base_of(base_mails, traits)
     through = taught_through(base, mails, traits, 3)
     alone = Learner(base.empty_personal_model(), {})
-    numbers = numbered_messages(mails, traits, 100) or [NO_EXTRAS] * len(mails)
-    for (label, tokens), own in zip(mails, numbers, strict=True):
+    extras = numbered_messages(mails, traits, 100) or [NO_EXTRAS] * len(mails)
+    for (label, tokens), own in zip(mails, extras, strict=True):
         alone.learn(label, tokens, own)
     assert through.counts == alone.counts
     assert without_calibration(through.metadata) == without_calibration(alone.metadata)
@@ -54,14 +54,14 @@ def test_what_is_learned_and_forgotten_was_never_learned(strength, traits, n, la
     base = base_of(mails[:60], traits, strength)
     learner = taught_through(base, mails[60 : 60 + n], traits)
     before, counts = learner.metadata, dict(learner.counts)
-    numbers = numbers_of(7) if traits != "none" else NO_EXTRAS
-    expected = learner.classifier().score(set(MIXED), numbers).log_odds
-    learner.learn(label, MIXED, numbers)
-    learner.refine(label, MIXED, numbers, "once")
-    taught = learner.classifier().score(set(MIXED), numbers).log_odds
+    extras = numbers_of(7) if traits != "none" else NO_EXTRAS
+    expected = learner.classifier().score(set(MIXED), extras).log_odds
+    learner.learn(label, MIXED, extras)
+    learner.refine(label, MIXED, extras, "once")
+    taught = learner.classifier().score(set(MIXED), extras).log_odds
     assert abs(taught - expected) > 0.1
     assert learner.metadata.learned.recent[-1].digest == "once"
-    learner.unlearn(label, MIXED, numbers, "once")
+    learner.unlearn(label, MIXED, extras, "once")
     assert learner.counts == counts
     assert learner.metadata == before
 
@@ -85,16 +85,16 @@ def test_a_message_is_scored_as_if_it_had_not_been_learned(drawn, strength):
     base = base_of(base_mails, traits, strength)
     learner = taught_through(base, mails, traits)
     label, tokens = "spam", {"a", "b", "from:a", "received:b", "by:mx", "own"}
-    numbers = numbers_of(5) if traits != "none" else NO_EXTRAS
+    extras = numbers_of(5) if traits != "none" else NO_EXTRAS
     classifier, metadata = learner.classifier(), learner.metadata
-    known, k = classifier.known_words(tokens, numbers), metadata.settings.classes.index(label)
+    known, k = classifier.known_words(tokens, extras), metadata.settings.classes.index(label)
     before, settings = metadata.learned.calibrations, metadata.settings
     lesson = classifier.rule.calibration_lesson(before, known, k, "")
     expected = calibration.replay_lesson(
         settings.calibration_specs, settings.scored_classes, before, lesson
     )
-    learner.learn(label, tokens, numbers)
-    learner.refine(label, tokens, numbers)
+    learner.learn(label, tokens, extras)
+    learner.refine(label, tokens, extras)
     for name in ("coefficients", "ranges"):
         assert_same_coefficients(learner.metadata.learned.calibrations, expected, name)
 

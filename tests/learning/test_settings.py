@@ -80,7 +80,7 @@ def test_the_default_alpha_and_traits_are_those_of_the_scoring(scoring, alpha, t
 
     found = settings()
     assert (found.alpha, found.traits, found.has_traits) == (alpha, traits, traits != "none")
-    assert found.wanted == TrainingSettings(scoring=scoring).wanted
+    assert found.outputs == TrainingSettings(scoring=scoring).outputs
     assert settings(alpha=0.7).alpha == 0.7
     assert settings(traits="gaussian").traits == "gaussian"
 

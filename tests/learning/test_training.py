@@ -39,8 +39,8 @@ def scores_of(_metadata, _labels, scores):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_left_out_scores_are_those_of_one_matrix(name, run_of):
     settings = SETTINGS[name]
-    corpus = Corpus(settings.wanted)
-    for message in tokenize_messages(RAWS, Skips(), Executor(), True, settings.wanted):
+    corpus = Corpus(settings.outputs)
+    for message in tokenize_messages(RAWS, Skips(), Executor(), True, settings.outputs):
         corpus.add(message)
     features = corpus.channels(), corpus.traits(), corpus.keys()
     fitted = fit(corpus, corpus.labels, settings, *features)

@@ -22,7 +22,7 @@ from nbspam.store.model_file import write_model
 from nbspam.tokens.tokenized import TokenizedMessage
 
 HAM, SPAM = "ham", "spam"
-WANTED = TrainingSettings().wanted
+WANTED = TrainingSettings().outputs
 
 
 def sections(path):

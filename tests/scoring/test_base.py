@@ -33,9 +33,9 @@ def mails_of_both(draw):
 
 def scores(classifier, mails, traits):
     """Return the scores of mails, learned or not."""
-    numbers = numbered_messages(mails, traits, 7)
+    extras = numbered_messages(mails, traits, 7)
     return [
-        classifier.score(tokens, *([numbers[i]] if numbers else []))
+        classifier.score(tokens, *([extras[i]] if extras else []))
         for i, (_, tokens) in enumerate(mails)
     ]
 
@@ -46,10 +46,10 @@ def test_a_small_base_is_as_if_one_model_had_learned_the_messages_of_both(drawn)
     base_mails, own_mails, traits = drawn
     base, own = base_of(base_mails, traits), trained(own_mails, traits, first=50)
     through = base.classifier(own.fit.metadata, own.classifier.counts)
-    numbers = numbered_messages(base_mails, traits)
+    extras = numbered_messages(base_mails, traits)
     both = learn(
         [*base_mails, *own_mails],
-        numbers and [*numbers, *numbered_messages(own_mails, traits, 50)],
+        extras and [*extras, *numbered_messages(own_mails, traits, 50)],
         scoring="evidence",
         traits=traits,
     )

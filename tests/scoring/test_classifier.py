@@ -131,7 +131,7 @@ def scores_both_ways(path, token_sets):
     messages = [TokenizedMessage("-", None, list(tokens)) for tokens in token_sets]
     with Lookup(path) as lookup:
         classifier = Classifier(lookup.metadata, lookup.counts)
-        one_by_one = [classifier.score(m.tokens, m.numbers) for m in messages]
+        one_by_one = [classifier.score(m.tokens, m.extras) for m in messages]
         at_once = list(BulkClassifier(classifier, TokenTable(lookup)).scores(messages))
     return one_by_one, at_once
 

@@ -107,15 +107,15 @@ def wild(draw, scale):
 
 @given(st.data())
 def test_constants_and_shares_add_up_whatever_the_calibrations_are(data):
-    mails, numbers = many_mails(60, 4)[:51], [numbers_of(i) for i in range(51)]
-    learned = learn(mails, numbers, scoring="evidence", traits="kernel")
+    mails, extras = many_mails(60, 4)[:51], [numbers_of(i) for i in range(51)]
+    learned = learn(mails, extras, scoring="evidence", traits="kernel")
     both = Calibrations(*(data.draw(wild(scale)) for scale in calibration_specs(with_traits=True)))
     rows = HOST_ROWS[data.draw(st.sampled_from([*HOST_ROWS]))]
     metadata = with_learned(learned.fit.metadata, calibrations=(both,), host_rows=rows)
     classifier = Classifier(metadata, learned.classifier.counts)
     prior = abs(math.log(25.5 / 26.5))
     for i in range(0, 51, 5):
-        found = explain(classifier, mails[i][1], numbers[-1 - i])
+        found = explain(classifier, mails[i][1], extras[-1 - i])
         assert_adds_up(found, metadata)
         assert found.constants.get(CAUTION, 0) <= 0
         assert abs(found.constants.get(PRIOR, 0)) <= prior * (1 + 1e-9)
@@ -209,9 +209,9 @@ def test_words_have_the_weights_of_the_formula_and_come_in_the_order_of_their_st
 def test_the_score_explained_is_the_score(event_model):
     pairs = [("ham", "see you at noon"), ("spam", "FREE prize, call 0900 111222 now")] * 2
     spam_filter = nbspam.train(pairs, event_model=event_model, traits="kernel").version
-    message = tokenize(parse_text("a prize for you"), wanted=spam_filter.wanted)
-    score = spam_filter.classifier.score(message.tokens, message.numbers)
-    assert explain(spam_filter.classifier, message.tokens, message.numbers).score == score
+    message = tokenize(parse_text("a prize for you"), outputs=spam_filter.outputs)
+    score = spam_filter.classifier.score(message.tokens, message.extras)
+    assert explain(spam_filter.classifier, message.tokens, message.extras).score == score
     assert score.text > 0
 
 
@@ -222,7 +222,7 @@ def test_words_of_perhaps_hidden_text_speak_for_spam_alone():
     doubt = TokenExtras(possibly_hidden=frozenset(words))
     found = explain(spam_filter.classifier, words, doubt)
     assert {word.token for word in found.words} == {"win", "prize"}
-    assert found.unheard == 2
+    assert found.ignored_hidden == 2
     assert found.total == pytest.approx(found.score.log_odds)
     alone = spam_filter.classifier.score({"win", "prize", "unknown", "another"})
     assert found.score.log_odds == alone.log_odds  # the others are words of the text, unheard

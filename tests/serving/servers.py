@@ -168,8 +168,8 @@ def serving_in(
 def lessons(path, asked, base=None):
     """Return lessons of (message in bytes, whether it is spam) pairs, as the server reads them."""
     with open_filter(path, base=base) as spam_filter:
-        wanted = spam_filter.version.wanted
-    return [Lesson(is_spam, message_to_learn(message, wanted)) for message, is_spam in asked]
+        outputs = spam_filter.version.outputs
+    return [Lesson(is_spam, message_to_learn(message, outputs)) for message, is_spam in asked]
 
 
 def told(path, *asked, base=None):

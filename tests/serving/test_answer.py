@@ -36,7 +36,7 @@ class Scored:
         self.metadata = metadata
         self._score = score
 
-    def score(self, tokens, numbers):
+    def score(self, tokens, extras):
         return self._score
 
 

@@ -128,7 +128,7 @@ def tell(path, base, message, is_spam):
 
 def log_odds(models, message):
     version = models.version_for("")
-    return version.classify(tokenize(parse(message), wanted=version.wanted)).log_odds
+    return version.classify(tokenize(parse(message), outputs=version.outputs)).log_odds
 
 
 @pytest.fixture

@@ -37,8 +37,8 @@ def judged(model_file):
         classifier = Classifier(metadata, lookup.counts)
 
         def judge(message):
-            found = tokenize(parse(message), wanted=metadata.settings.wanted)
-            score = classifier.score(found.tokens, found.numbers)
+            found = tokenize(parse(message), outputs=metadata.settings.outputs)
+            score = classifier.score(found.tokens, found.extras)
             return make_verdict(metadata, score, CutOffs())
 
         yield judge

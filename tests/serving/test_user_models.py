@@ -463,7 +463,7 @@ def test_the_command_gives_users_their_lists_without_any_of_its_own(model, users
     models = Models(setups[0])
     for user, reason in (("hal", "allowed sender"), ("ann", None)):
         chosen = models.version_for(user)
-        tokenized = tokenize(parse(message + SPAM), wanted=chosen.wanted)
+        tokenized = tokenize(parse(message + SPAM), outputs=chosen.outputs)
         assert chosen.classify(tokenized).reason == reason
 
 

@@ -68,8 +68,8 @@ WESTERN_TEXT = st.text(st.characters(codec="cp1252"), max_size=60) | st.builds(
 
 
 def everything_of(text):
-    message = tokenize(parse_text(text), wanted=TokenizerOutputs(times=True, traits=True))
-    return message.tokens, message.numbers
+    message = tokenize(parse_text(text), outputs=TokenizerOutputs(times=True, traits=True))
+    return message.tokens, message.extras
 
 
 @given(WESTERN_TEXT)

@@ -9,14 +9,14 @@ from nbspam.tokens.tokenized import TokenizerOutputs, printable, tokenize
 WANTED = TokenizerOutputs(excerpt=100)
 
 
-def excerpt(raw, wanted=WANTED):
+def excerpt(raw, outputs=WANTED):
     message = parse_text(raw) if isinstance(raw, str) else parse(raw)
-    return tokenize(message, wanted=wanted).excerpt
+    return tokenize(message, outputs=outputs).excerpt
 
 
 def test_there_is_none_unless_it_is_wanted():
     assert tokenize(parse_text("free prize")).excerpt is None
-    assert tokenize(parse_text("free prize"), wanted=TokenizerOutputs(traits=True)).excerpt is None
+    assert tokenize(parse_text("free prize"), outputs=TokenizerOutputs(traits=True)).excerpt is None
 
 
 def test_a_mail_has_its_subject_its_sender_and_its_visible_text():
@@ -38,7 +38,7 @@ def test_a_mail_has_its_subject_its_sender_and_its_visible_text():
 
 def test_the_tokens_are_the_same_with_an_excerpt_and_without():
     text = parse_text("Win a free prize http://shop.example/now")
-    with_it = tokenize(text, digest=True, wanted=WANTED)
+    with_it = tokenize(text, digest=True, outputs=WANTED)
     assert with_it._replace(excerpt=None) == tokenize(text, digest=True)
 
 

@@ -114,7 +114,7 @@ NONE = dict.fromkeys(kinds.NAMES, 0)
 
 def traits_of(message):
     """Return a parsed message's traits by name."""
-    return dict(zip(kinds.NAMES, tokenize(message, wanted=WANTED).numbers.traits, strict=True))
+    return dict(zip(kinds.NAMES, tokenize(message, outputs=WANTED).extras.traits, strict=True))
 
 
 def of_text(text):

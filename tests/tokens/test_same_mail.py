@@ -162,11 +162,11 @@ TOUCHES = {name: with_fields(text) for name, text in FIELDS.items()} | {
     },
 }
 OTHERS = [(i, label) for i in (1, 2) for label in (HAM, SPAM)]
-WANTED = TrainingSettings().wanted
+WANTED = TrainingSettings().outputs
 
 
 def tokenized(raw, label=None):
-    return tokenize(parse(raw), "mail", label, digest=True, wanted=WANTED)
+    return tokenize(parse(raw), "mail", label, digest=True, outputs=WANTED)
 
 
 def sections(path):
@@ -183,7 +183,7 @@ def test_a_mail_touched_by_any_program_is_the_same(program, mail):
     assert touched != mail
     one, other = tokenized(mail), tokenized(touched)
     assert one.tokens == other.tokens
-    assert (one.digest, one.numbers) == (other.digest, other.numbers)
+    assert (one.digest, one.extras) == (other.digest, other.extras)
 
 
 def touched_by_all(mail):
@@ -235,7 +235,7 @@ def test_fields_of_any_name_other_folds_and_another_order_change_nothing(added, 
     ]
     one, other = tokenized(mail), tokenized(b"\n".join(folded) + end + body)
     assert one[2:4] == other[2:4]
-    assert one.numbers == other.numbers
+    assert one.extras == other.extras
 
 
 # The other Subject is read for the sake of the tag before it.

@@ -75,7 +75,7 @@ WANTED = TokenizerOutputs(times=True)
 
 
 def times_of(message):
-    return dict(tokenize(message, wanted=WANTED).numbers.times)
+    return dict(tokenize(message, outputs=WANTED).extras.times)
 
 
 def of_text(text):
@@ -155,18 +155,18 @@ TEXTS = st.text("abAB12 !$'’-.,éß免费ы", max_size=120)
 
 @given(TEXTS)
 def test_words_add_up_to_all_words_and_bigrams_to_all_pairs(text):
-    found = tokenize(parse_text(text), wanted=WANTED)
+    found = tokenize(parse_text(text), outputs=WANTED)
     words = words_of(undo_letter_spacing(text.lower().replace("’", "'"))[0])
     for expected in (Counter(words), Counter(map(" ".join, pairwise(words)))):
-        assert {token: found.numbers.times.get(token, 1) for token in expected} == expected
+        assert {token: found.extras.times.get(token, 1) for token in expected} == expected
     of_words = set(found.tokens) & set(words)
-    assert sum(found.numbers.times.get(word, 1) for word in of_words) == len(words)
+    assert sum(found.extras.times.get(word, 1) for word in of_words) == len(words)
 
 
 @each("text", ["", "win", "win win", "免费免费 http://a.example"])
-@each("wanted", [TokenizerOutputs(), TokenizerOutputs(traits=True)])
-def test_times_that_are_not_wanted_are_not_taken(text, wanted):
-    assert tokenize(parse_text(text), wanted=wanted).numbers.times == {}
+@each("outputs", [TokenizerOutputs(), TokenizerOutputs(traits=True)])
+def test_times_that_are_not_wanted_are_not_taken(text, outputs):
+    assert tokenize(parse_text(text), outputs=outputs).extras.times == {}
 
 
 MAIL = b"""\

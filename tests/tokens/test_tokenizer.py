@@ -266,7 +266,7 @@ def test_of_text_that_is_in_doubt_the_tokens_are_known_that_nothing_else_has():
     perhaps = set()
     message = Message([], [Part("text/html", page, True)])
     found = message_tokens(message, possibly_hidden=perhaps)
-    assert tokenize(message).numbers.possibly_hidden == perhaps
+    assert tokenize(message).extras.possibly_hidden == perhaps
     assert {"hello", "you", "there", "you there"} <= found
     words = {token for token in perhaps if ":" not in token}
     assert words == {"there", "you there"}
@@ -294,7 +294,7 @@ def test_behind_many_tags_of_a_page_words_count_for_spam_only_and_the_mail_was_n
     message = parse(b"Subject: x\nContent-Type: text/html\n\n" + page.encode())
     found = tokenize(message)
     assert "limit:tags" in LIMITS & set(found.tokens)
-    assert "last" in found.numbers.possibly_hidden
-    assert "first" not in found.numbers.possibly_hidden
+    assert "last" in found.extras.possibly_hidden
+    assert "first" not in found.extras.possibly_hidden
     fewer = tokenize(message._replace(parts=[message.parts[0]._replace(text="<p>first" * 99)]))
     assert LIMITS.isdisjoint(fewer.tokens)

@@ -42,7 +42,7 @@ def test_spam_that_other_classes_learned_as_often_has_a_reason(classes, tmp_path
         version = spam_filter.version
         found = list(classify_messages(raws, Skips(), where, version, find_taught=True))
         verdicts = [
-            version.classify(tokenize(parse(mail), wanted=version.wanted)) for mail in mails
+            version.classify(tokenize(parse(mail), outputs=version.outputs)) for mail in mails
         ]
     assert [verdict.verdict for verdict in verdicts] == ["spam"] * (60 + len(rows)) + ["ham"] * 2
     is_ham = [False] * 60 + [is_ham for _, is_ham in rows] + [False] * 2
