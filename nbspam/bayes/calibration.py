@@ -50,8 +50,8 @@ its range counts as the end of the range, because its meaning there is unknown. 
 reach +-3 in any case, because left-out words of few messages are weak.
 
 Processors add in different orders, and their logarithms differ in the last digit.  So the inputs
-are rounded before learning (`rounded_inputs`), and the results before they are kept
-(`rounded_calibration`), far above the differences of about 1e-14.
+are rounded before learning (`round_inputs`), and the results before they are kept
+(`round_calibration`), far above the differences of about 1e-14.
 
 Prediction shifts the log-odds from the class's prior log-odds p to
 
@@ -118,15 +118,17 @@ class CalibrationSpec(NamedTuple):
 # After ten messages, a message whose words are all evidence of spam should already be spam.  The
 # length has no weight until messages give it one.  Means and precisions are near the fit of
 # thousands of mails.
-_WORDS = ("strongest", "sum", "strong", "length")
-TEXT = CalibrationSpec("text", _WORDS, (0.0, 0.5, 1.3, 1.5, 0.0), (0.4, 4.0, 1.5, 2.5, 0.5))
+_WORD_FEATURE_NAMES = ("strongest", "sum", "strong", "length")
+TEXT = CalibrationSpec(
+    "text", _WORD_FEATURE_NAMES, (0.0, 0.5, 1.3, 1.5, 0.0), (0.4, 4.0, 1.5, 2.5, 0.5)
+)
 FULL = CalibrationSpec(
     "full",
-    (*_WORDS, "header_strongest", "header_sum", "header_strong"),
+    (*_WORD_FEATURE_NAMES, "header_strongest", "header_sum", "header_strong"),
     (0.0, 0.5, 0.5, 1.0, 0.0, 0.35, 0.35, 1.2),
     (0.4, 4.0, 1.5, 2.5, 0.5, 4.0, 1.5, 2.5),
 )
-OPENING = CalibrationSpec("opening", _WORDS, TEXT.mean, TEXT.precision)
+OPENING = CalibrationSpec("opening", _WORD_FEATURE_NAMES, TEXT.mean, TEXT.precision)
 CALIBRATION_SPECS = (TEXT, FULL, OPENING)
 TRAITS = "traits"  # the name of the feature of the traits
 # Log-loss, each message left out, by the prior of the traits' coefficient:
@@ -255,7 +257,7 @@ def prior_calibrations(with_traits: bool) -> Calibrations:
     return Calibrations(*map(prior_calibration, calibration_specs(with_traits)))
 
 
-def rounded_calibration(calibration: Calibration) -> Calibration:
+def round_calibration(calibration: Calibration) -> Calibration:
     """Round the numbers of a calibration to the decimals of the model file."""
     b, precision, _, noise, _ = calibration
     return calibration._replace(
@@ -265,12 +267,12 @@ def rounded_calibration(calibration: Calibration) -> Calibration:
     )
 
 
-def rounded_inputs(x: Vector) -> Vector:
+def round_inputs(x: Vector) -> Vector:
     """Round a message's inputs before a calibration learns from them."""
     return tuple(round(value, INPUT_DECIMALS) for value in x)
 
 
-def inputs(evidence: MessageEvidence) -> tuple[Vector, Vector, Vector]:
+def calibration_inputs(evidence: MessageEvidence) -> tuple[Vector, Vector, Vector]:
     """Return x, (1, features), for each of CALIBRATION_SPECS."""
     words, text, header, opening, traits = evidence
     last = () if traits is None else (traits,)
@@ -281,7 +283,7 @@ def inputs(evidence: MessageEvidence) -> tuple[Vector, Vector, Vector]:
     )
 
 
-def groups(evidence: MessageEvidence) -> tuple[tuple[GroupSummary, ...], ...]:
+def calibration_groups(evidence: MessageEvidence) -> tuple[tuple[GroupSummary, ...], ...]:
     """Return the groups of words that each of CALIBRATION_SPECS summarizes."""
     return (evidence.text_and_fields,), (evidence.text, evidence.header), (evidence.opening,)
 
@@ -300,7 +302,9 @@ def clamp_features(calibration: Calibration, x: Vector) -> Vector:
     return (1.0, *[min(max(value, low), high) for value, (low, high) in pairs])
 
 
-def update(spec: CalibrationSpec, before: Calibration, x: Vector, is_spam: bool) -> Calibration:
+def update_calibration(
+    spec: CalibrationSpec, before: Calibration, x: Vector, is_spam: bool
+) -> Calibration:
     """Return the calibration after one more message, scored as if it had not been learned.
 
     x: (size,), the message's rounded inputs.
@@ -318,10 +322,10 @@ def update(spec: CalibrationSpec, before: Calibration, x: Vector, is_spam: bool)
     after = before._replace(
         coefficients=tuple(c + step * d for c, d in zip(b, direction, strict=True)),
         precision=_add_outer_product(precision, x, right * curvature(z + step * spread)),
-        ranges=extended_ranges(before, x),
+        ranges=extend_ranges(before, x),
         run=run,
     )
-    return rounded_calibration(after)
+    return round_calibration(after)
 
 
 class Lesson(NamedTuple):
@@ -343,7 +347,9 @@ def replay_lesson(
     after = []
     for k, calibrations, xs in zip(scored, before, lesson.inputs, strict=True):
         triples = zip(calibration_specs, calibrations, xs, strict=True)
-        fitted = (update(s, old, x, lesson.label == k) if x else old for s, old, x in triples)
+        fitted = (
+            update_calibration(s, old, x, lesson.label == k) if x else old for s, old, x in triples
+        )
         after.append(Calibrations(*fitted))
     return tuple(after)
 
@@ -380,7 +386,7 @@ def _add_outer_product(
     )
 
 
-def extended_ranges(calibration: Calibration, x: Vector) -> tuple[Range, ...]:
+def extend_ranges(calibration: Calibration, x: Vector) -> tuple[Range, ...]:
     """Return the ranges, extended by one message."""
     known = calibration.ranges
     if known == ((0.0, 0.0),) * len(known):  # no message so far
@@ -401,12 +407,12 @@ def exceeds_run_limit(before: Calibration, is_spam: bool, share: float) -> bool:
 def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:
     """Return whether a symmetric matrix is positive definite, so that `solve` may divide."""
     try:
-        return all(row[i] > 0 for i, row in enumerate(_eliminated(map(list, matrix))))
+        return all(row[i] > 0 for i, row in enumerate(_eliminate(map(list, matrix))))
     except ZeroDivisionError:
         return False
 
 
-def _eliminated(equations: Iterable[list[float]]) -> list[list[float]]:
+def _eliminate(equations: Iterable[list[float]]) -> list[list[float]]:
     """Bring equations into upper triangular form by Gaussian elimination; they are changed.
 
     A symmetric and positive definite matrix needs no pivoting (Golub and Van Loan, 4.2).
@@ -426,7 +432,7 @@ def _dot(a: Sequence[float], b: Sequence[float]) -> float:
 
 def solve(matrix: Sequence[Sequence[float]], *rights: Sequence[float]) -> list[list[float]]:
     """Return v with matrix v = right, for each; the matrix is symmetric and positive definite."""
-    rows = _eliminated([*row, *values] for row, *values in zip(matrix, *rights, strict=True))
+    rows = _eliminate([*row, *values] for row, *values in zip(matrix, *rights, strict=True))
     n = len(rows)
     solutions = []
     for k in range(n, n + len(rights)):
@@ -515,7 +521,7 @@ def predict(
     return Prediction(prior + bounded, shift_factor * kappa, shift_factor, clamped_x)
 
 
-def inverse(matrix: Sequence[Vector]) -> tuple[Vector, ...]:
+def invert(matrix: Sequence[Vector]) -> tuple[Vector, ...]:
     """Return the inverse of a symmetric, positive definite matrix."""
     n = len(matrix)
     identity = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
@@ -530,7 +536,7 @@ HEADER_WORDS_HALF_TRUST = 1.0
 HostRow = tuple[tuple[int, ...], int]
 
 
-def unconfoundedness(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[float, float]:
+def host_independence(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[float, float]:
     """Return rho, 0 to 1, and m, the effective number of mails; both are 0 without two classes.
 
     rows: a row for each kind of host, in any order.  messages: learned messages per class.

@@ -261,10 +261,10 @@ def group_shares(
 # of such mail (docs/serve.md has figures).  But some of a user's own mail comes by new hosts too,
 # as often as a learned domain has a single mail (Good 1953, "The population frequencies of
 # species").  So if a provider has a name for each mail, no mail is doubted.
-_FEW, _FOREIGN = 2.0, 0.1
+_MAILS_HALF_DOUBT, _NEW_DOMAINS_HALF_DOUBT = 2.0, 0.1
 
 
-class Domains(NamedTuple):
+class DomainCounts(NamedTuple):
     """Numbers of learned mails, by the domains of the hosts that received them."""
 
     mails: float  # mails with a header
@@ -278,7 +278,7 @@ class Domains(NamedTuple):
 
         n: number of learned mails of its domain.
         """
-        return _FEW / (n + _FEW) * self._rarity if self.mails else 0.0
+        return _MAILS_HALF_DOUBT / (n + _MAILS_HALF_DOUBT) * self._rarity if self.mails else 0.0
 
     @property
     def doubt_unnamed(self) -> float:
@@ -287,4 +287,5 @@ class Domains(NamedTuple):
 
     @property
     def _rarity(self) -> float:
-        return _FOREIGN / (_FOREIGN + (self.n_single + 1) / (self.mails + 1))
+        new = (self.n_single + 1) / (self.mails + 1)
+        return _NEW_DOMAINS_HALF_DOUBT / (_NEW_DOMAINS_HALF_DOUBT + new)

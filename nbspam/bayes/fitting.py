@@ -32,7 +32,7 @@ BLOCK = 1 << 16  # messages per step of the fit
 def input_matrix(spec: CalibrationSpec, evidence: EvidenceArrays) -> Floats:
     """Return each message's rounded inputs for a calibration, (n, spec.size).
 
-    The numbers equal `calibration.inputs` and `rounded_inputs`.
+    The numbers equal `calibration_inputs` and `round_inputs`.
     """
     groups = (evidence.text_and_fields, evidence.text, evidence.opening)
     words = groups[[known.name for known in calibration.CALIBRATION_SPECS].index(spec.name)]
@@ -78,7 +78,7 @@ def fit_calibration(
     if copies is not None:
         b = data.fit_mode_with(copies, b)
     precision = tuple(map(tuple, data.precision(b).tolist()))
-    return calibration.rounded_calibration(
+    return calibration.round_calibration(
         Calibration(tuple(b.tolist()), precision, data.ranges(), noise)
     )
 

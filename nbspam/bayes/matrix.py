@@ -243,7 +243,7 @@ class EvidenceArrays(NamedTuple):
 
 
 def doubts_of(
-    domains: evidence.Domains, channels: Integers, totals: Integers, rows: Integers, n: int
+    domains: evidence.DomainCounts, channels: Integers, totals: Integers, rows: Integers, n: int
 ) -> Floats:
     """Return how far each of n messages is from elsewhere, (n,), like `Classifier.doubt`.
 

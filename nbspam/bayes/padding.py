@@ -38,12 +38,12 @@ Pairs = Mapping[tuple[int, int], int]
 # to 0.069, with 0.03 to 0.056.
 COPY_WEIGHT = 0.06
 # Numbers of added words.  The number of the text's tokens selects one, so that many spams use all.
-WORDS = (30, 100, 300, 1000)
+PADDING_SIZES = (30, 100, 300, 1000)
 # From this number of learned spams on, spam has copies.  A smaller model is rarely sure with them.
-#   MIN_SPAM   errors of P6.2   1-ROCA% of P7 with 50, 100, 200 of each class
+#   messages   errors of P6.2   1-ROCA% of P7 with 50, 100, 200 of each class
 #   200              95              0.347   0.157   0.081
 #   50               79              0.343   0.162   0.081
-MIN_SPAM = 50
+MIN_SPAM_TO_PAD = 50
 
 
 def ham_pairs(counts: Integers, spam: int | None) -> Counter[tuple[int, int]]:
@@ -62,13 +62,14 @@ def ham_pairs(counts: Integers, spam: int | None) -> Counter[tuple[int, int]]:
     return Counter(dict(zip(pairs, n_tokens.tolist(), strict=True)))
 
 
-def padding(pairs: Pairs, n_ham: int, n_spam: int, alpha: float) -> list[Floats]:
-    """Return the weights of the added words, for each of WORDS; [] with too little spam.
+def padding_weights(pairs: Pairs, n_ham: int, n_spam: int, alpha: float) -> list[Floats]:
+    """Return the weights of the added words, for each of PADDING_SIZES; [] with too little spam.
 
     n_ham, n_spam: learned messages.  alpha: smoothing (`one_vs_rest_weight`).
-    There are fewer words than in WORDS, because a word of a single message is unknown without it.
+    There are fewer words than in PADDING_SIZES, because a word of a single message is unknown
+    without that message.
     """
-    if n_spam < MIN_SPAM:
+    if n_spam < MIN_SPAM_TO_PAD:
         return []
     size = TrialTotals((n_ham - 1, n_spam), (n_ham - 1, n_spam), 2)
     known = sorted(
@@ -81,7 +82,7 @@ def padding(pairs: Pairs, n_ham: int, n_spam: int, alpha: float) -> list[Floats]
     weights, times = map(np.array, zip(*known, strict=True))
     ends = times.cumsum()
     n_words = sum(in_ham * n_tokens for (in_ham, _), n_tokens in pairs.items())
-    sizes = [round(n * ends[-1] / n_words) for n in WORDS]
+    sizes = [round(n * ends[-1] / n_words) for n in PADDING_SIZES]
     return [weights[ends.searchsorted((np.arange(n) + 0.5) / n * ends[-1])] for n in sizes]
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nbspam.display.tables import VerdictTable
 
 
-_marked = partial(option, requires="--passthrough", advanced=True)
+_header_option = partial(option, requires="--passthrough", advanced=True)
 
 
 @section("Output")
@@ -53,18 +53,18 @@ class HeaderOptions(NamedTuple):
         "--passthrough",
         help="Copy the message to standard output with its verdict as a header.",
     )
-    header: str | None = _marked(
+    header: str | None = _header_option(
         metavar="NAME", help=f"With -p, name of the header. [default: {MARK}]"
     )
-    subject_tag: str | None = _marked(
+    subject_tag: str | None = _header_option(
         metavar="TEXT", help="With -p, put TEXT before the Subject of spam."
     )
-    evidence: int | None = _marked(
+    evidence: int | None = _header_option(
         type=click.IntRange(1, 100),
         help=f"With -p, add the header {MARK}{EVIDENCE} with the N strongest words and their"
         " weights.",
     )
-    on_error: str | None = _marked(
+    on_error: str | None = _header_option(
         type=click.Choice(["tempfail", "deliver"]),
         help="With -p, exit with 75 (try again) or 0 after an error. [default: tempfail]",
     )
@@ -365,7 +365,9 @@ def _pass_on(
     code = _verdict_code(version.metadata, verdict)
     tag = tag if code == VerdictCode.SPAM else ""
     marks = passthrough.VerdictHeader(name, _format_verdict(verdict, "header"), tag, evidence)
-    passage.write(passthrough.marked(passthrough.cleaned(raw_message, name), marks) + rest)
+    passage.write(
+        passthrough.add_fields(passthrough.remove_own_fields(raw_message, name), marks) + rest
+    )
     with contextlib.suppress(OSError):  # the message is out
         notes.note_one_class(model, version.metadata)
     return code if exit_code else ExitCode.DONE

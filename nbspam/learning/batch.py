@@ -14,7 +14,7 @@ from nbspam.bayes.calibration import Calibration, Calibrations, CalibrationSpec
 from nbspam.bayes.event_model import Row, logit, sigmoid
 from nbspam.bayes.fitting import fit_calibration, input_matrix
 from nbspam.bayes.matrix import Booleans, EvidenceArrays, Floats, Integers, Matrix
-from nbspam.bayes.padding import ham_pairs, padding
+from nbspam.bayes.padding import ham_pairs, padding_weights
 from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.copies import copies_of
 from nbspam.learning.settings import TrainingSettings, class_names, counted_metadata, empty_metadata
@@ -121,7 +121,7 @@ class Fit:
             return []
         pairs = ham_pairs(self.counts[:, self.channels == TEXT], settings.padded_class)
         n_spam = messages[settings.padded_class]
-        return padding(pairs, sum(messages) - n_spam, n_spam, settings.alpha)
+        return padding_weights(pairs, sum(messages) - n_spam, n_spam, settings.alpha)
 
     def calibrate_to(self, blocks: list[LeftOut], apply: Apply = map) -> None:
         """Fit the calibrations to the evidence of blocks of messages."""

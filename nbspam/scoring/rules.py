@@ -310,7 +310,7 @@ class EvidenceRule:
     def _covariances(self) -> list[tuple[Sequence[Vector], ...]]:
         """The inverses of the calibrations' precisions, per scored class."""
         by_class = ([fitted.precision for fitted in of] for of in self._learned.calibrations)
-        return [tuple(map(calibration.inverse, precisions)) for precisions in by_class]
+        return [tuple(map(calibration.invert, precisions)) for precisions in by_class]
 
     def weights(self, row: Row) -> tuple[float, ...]:
         """Return a token's weight for each scored class against the others, in nats."""
@@ -475,13 +475,17 @@ class EvidenceRule:
         If tau is 0, the full prediction is not needed and is the text's; without known tokens of
         the opening, so is the opening prediction.
         """
-        words = calibration.groups(features)
+        words = calibration.calibration_groups(features)
         if not self._settings.counts.has_tokens:  # the traits are the only evidence
             nats = TRAIT_SCALE * (features.traits or 0.0)
             words = (
                 (evidence.GroupSummary(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),
             ) * 3
-        known = self._learned.calibrations[i], self._covariances[i], calibration.inputs(features)
+        known = (
+            self._learned.calibrations[i],
+            self._covariances[i],
+            calibration.calibration_inputs(features),
+        )
         text, full, opening = zip(*known, words, strict=True)
         sizes = self._class_sizes[i]
         first = calibration.predict(*text, sizes)
@@ -520,7 +524,7 @@ class EvidenceRule:
             _GROUPS,
             self._learned.calibrations[i],
             predictions,
-            calibration.inputs(evidences),
+            calibration.calibration_inputs(evidences),
             strict=True,
         ):
             if not blend_weight:
@@ -572,11 +576,11 @@ class EvidenceRule:
             is_own = label == k
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)
-            pairs = zip(fitted, calibration.inputs(features), strict=True)
+            pairs = zip(fitted, calibration.calibration_inputs(features), strict=True)
             xs = (
                 () if calibration.exceeds_run_limit(old, is_own, share) else x for old, x in pairs
             )
-            inputs.append(tuple(map(calibration.rounded_inputs, xs)))
+            inputs.append(tuple(map(calibration.round_inputs, xs)))
         return Lesson(digest, label, tuple(inputs))
 
 

@@ -21,14 +21,14 @@ from nbspam.reading.message import parse
 from nbspam.scoring.verdict import Verdict
 from nbspam.scoring.version import FilterVersion
 from nbspam.serving import spamd
-from nbspam.serving.passthrough import VerdictHeader, cleaned, marked, verdict_value
+from nbspam.serving.passthrough import VerdictHeader, add_fields, remove_own_fields, verdict_value
 from nbspam.serving.spamd import REPORT_IFSPAM, RefusedError, Request
 from nbspam.tokens.tokenized import TokenizedMessage, TokenizerOutputs, tokenize
 
 THRESHOLD = 5.0
 _POINTS_LIMIT = 100.0  # points, positive or negative; a plain sum's log-odds reach thousands
 _STARS_LIMIT = 50  # in X-Spam-Level, as in SpamAssassin
-_REPORTED = 15  # words in a report, which mail readers show as a header
+_MAX_REPORTED_WORDS = 15  # words in a report, which mail readers show as a header
 
 # Upper ends of SpamAssassin's Bayes classes.
 _BOUNDS = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
@@ -100,20 +100,20 @@ def answer(
     scored = scored_verdict(version, tokenized)
     content: bytes | None = None  # of a CHECK
     if request.command == spamd.SYMBOLS:
-        content = ",".join(symbols(scored)).encode()
+        content = ",".join(matching_tests(scored)).encode()
     elif request.command == REPORT_IFSPAM and not scored.spam:
         content = b""
     elif request.command in (spamd.REPORT, REPORT_IFSPAM):
         content = report(version, tokenized, scored).encode("utf-8", "replace")
     elif request.command in (spamd.PROCESS, spamd.HEADERS):
-        content = rewritten(message, scored, x_spam)
+        content = rewrite_message(message, scored, x_spam)
         if request.command == spamd.HEADERS:
             content = header_for_spamc(message, content)
     verdict, reply = scored.verdict, spamd.reply(request, scored.line, content)
     return Answer(reply, verdict.verdict, verdict.probability, verdict.reason)
 
 
-def symbols(scored: ScoredVerdict) -> list[str]:
+def matching_tests(scored: ScoredVerdict) -> list[str]:
     """Return the names of the tests that match a message, as SpamAssassin lists them."""
     kind = "SPAM" if scored.spam else "UNSURE" if scored.verdict.verdict == UNSURE else "HAM"
     probability, reason = scored.verdict.probability, scored.verdict.reason
@@ -126,7 +126,7 @@ def symbols(scored: ScoredVerdict) -> list[str]:
 def report(version: FilterVersion, message: TokenizedMessage, scored: ScoredVerdict) -> str:
     """Return the strongest words of a message with their contributions, as text."""
     explanation = version.explain(message)
-    shown = explanation.readable_words[:_REPORTED]
+    shown = explanation.readable_words[:_MAX_REPORTED_WORDS]
     lines = [
         f"nbspam {__version__}: {scored.verdict.verdict}{scored.verdict.reason_suffix},"
         f" probability {scored.verdict.probability:.4f},"
@@ -142,7 +142,7 @@ def report(version: FilterVersion, message: TokenizedMessage, scored: ScoredVerd
     return "\n".join(lines) + "\n"
 
 
-def rewritten(message: bytes, scored: ScoredVerdict, x_spam: bool = False) -> bytes:
+def rewrite_message(message: bytes, scored: ScoredVerdict, x_spam: bool = False) -> bytes:
     """Return the message with its verdict, as a passthrough writes it.
 
     x_spam: whether to add the headers that recipes for SpamAssassin look for, before ours.
@@ -155,13 +155,13 @@ def rewritten(message: bytes, scored: ScoredVerdict, x_spam: bool = False) -> by
             ("X-Spam-Flag", "YES" if scored.spam else ""),
             ("X-Spam-Level", "*" * min(int(score), _STARS_LIMIT)),
             # rspamd reads the score only if `autolearn` follows the tests.
-            ("X-Spam-Status", f"{status} tests={','.join(symbols(scored))} autolearn=no"),
+            ("X-Spam-Status", f"{status} tests={','.join(matching_tests(scored))} autolearn=no"),
             *fields,
         ]
     for name, value in fields:
-        message = cleaned(message, name)
+        message = remove_own_fields(message, name)
         if value:
-            message = marked(message, VerdictHeader(name, value))
+            message = add_fields(message, VerdictHeader(name, value))
     return message
 
 

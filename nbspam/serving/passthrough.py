@@ -72,13 +72,13 @@ def _quoted(word: str) -> str:
     return f'"{shown}"'
 
 
-def cleaned(raw: bytes, name: str) -> bytes:
+def remove_own_fields(raw: bytes, name: str) -> bytes:
     """Return the message without headers of this or nbspam's default name, forged or not."""
     return marks.remove_marks(raw, (name, marks.MARK))
 
 
-def marked(raw: bytes, header: VerdictHeader) -> bytes:
-    """Return a message with the header fields; `cleaned` must have removed those that it came with.
+def add_fields(raw: bytes, header: VerdictHeader) -> bytes:
+    """Return a message with the header fields; `remove_own_fields` must have removed its old ones.
 
     raw: the message, or its first PLACE_LIMIT bytes or more.
     """

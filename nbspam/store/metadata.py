@@ -185,14 +185,14 @@ class Metadata(NamedTuple):
     def host_trust(self) -> tuple[float, float]:
         """The trust in headers by the collecting hosts, and the number of mails behind it."""
         rows: list[calibration.HostRow] = list(self.learned.host_rows.items())
-        return calibration.unconfoundedness(rows, self.learned.messages)
+        return calibration.host_independence(rows, self.learned.messages)
 
     @property
-    def domains(self) -> evidence.Domains:
+    def domains(self) -> evidence.DomainCounts:
         """Numbers of learned mails, by the domains of the hosts that received them."""
         hosts, domains = self.learned.host_rows.items(), self.learned.domain_rows.items()
         mails, named = (sum(sum(row) * n for row, n in rows) for rows in (hosts, domains))
-        return evidence.Domains(mails, named, sum(n for row, n in domains if sum(row) == 1))
+        return evidence.DomainCounts(mails, named, sum(n for row, n in domains if sum(row) == 1))
 
     @property
     def size(self) -> event_model.TrialTotals:
@@ -346,24 +346,26 @@ def load_metadata(fields: Any) -> Metadata:
             f"has version {quoted_value(version)}, newer than this program's {VERSION}; update"
             " nbspam"
         )
-    rules = _rules(fields.get("tokenizer"))
+    rules = _load_tokenizer_version(fields.get("tokenizer"))
     try:
         settings = _load_settings(fields, rules)
         return Metadata(settings, _load_state(fields, settings))
     except KeyError as error:
-        raise damage(f"it has no {quoted_value(error.args[0])}") from None
+        raise damage_error(f"it has no {quoted_value(error.args[0])}") from None
     except (TypeError, AttributeError, OverflowError):
-        raise damage("a value in its first lines is of another kind than nbspam writes") from None
+        raise damage_error(
+            "a value in its first lines is of another kind than nbspam writes"
+        ) from None
     except ValueError as error:
-        raise damage(f"it has {error}") from None
+        raise damage_error(f"it has {error}") from None
 
 
-def damage(problem: str) -> MetadataError:
+def damage_error(problem: str) -> MetadataError:
     """Return the error for damaged metadata."""
     return MetadataError(f"is damaged: {problem}; restore it from a copy or train again")
 
 
-def _rules(tokenizer: Any) -> int:
+def _load_tokenizer_version(tokenizer: Any) -> int:
     """Return a model's tokenizer rules; raises MetadataError for another tokenizer.
 
     Counts made with older rules can be used, because most tokens are the same.
@@ -426,11 +428,11 @@ def _numbers(fields: dict[str, Any], key: str) -> Any:
 
     if not is_within(fields[key], depth):
         raise ValueError(f"an invalid {key} {quoted_value(fields[key])}")
-    return _frozen(fields[key])
+    return _freeze(fields[key])
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
 def _choice(fields: dict[str, Any], key: str, values: Collection[Any]) -> Any:
@@ -447,7 +449,7 @@ def _list(values: Any, length: int) -> Any:
 
 
 def _load_settings(fields: dict[str, Any], rules: int) -> ModelSettings:
-    classes, traits = _frozen(fields["classes"]), fields["traits"]
+    classes, traits = _freeze(fields["classes"]), fields["traits"]
     # A line end in a name would add a header field to mail.
     are_labels = all(isinstance(name, str) and normal_label(name) == name for name in classes)
     if not (are_labels and 2 <= len({*classes}) == len(classes)) or {"", UNSURE} & {*classes}:
@@ -502,7 +504,7 @@ def _load_state(fields: dict[str, Any], settings: ModelSettings) -> LearnedState
     rows_of_hosts = [*hosts.items(), *domains.items()]
     if not all(is_valid_row(row, messages) and times for row, times in rows_of_hosts):
         raise ValueError("a host of more messages than were learned")
-    columns = tuple(_list(pair, 2) for pair in _frozen(fields.get("columns", [])))
+    columns = tuple(_list(pair, 2) for pair in _freeze(fields.get("columns", [])))
     if not all(isinstance(name, str) for pair in columns for name in pair):
         raise ValueError(f"invalid columns {quoted_value(columns)}")
     # A model with older rules neither learns nor forgets.

@@ -119,7 +119,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], kind: str
     with atomic_replacement(path, kind) as file:
         write(file)
     with suppress(OSError):  # on a full disk; then the next update checks the whole model
-        handle = os.open(_lock_of(path), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
+        handle = os.open(_lock_path(path), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
         with os.fdopen(handle, "wb") as lock:
             lock.write(_stamp(path))
 
@@ -127,7 +127,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], kind: str
 def is_as_written(path: Path) -> bool:
     """Return whether a file is unchanged since `write_atomically` wrote it."""
     try:
-        return _lock_of(path).read_bytes() == _stamp(path)
+        return _lock_path(path).read_bytes() == _stamp(path)
     except OSError:
         return False
 
@@ -137,7 +137,7 @@ def _stamp(path: Path) -> bytes:
     return b"%d %d %d %d" % (s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
 
 
-def _lock_of(path: Path) -> Path:
+def _lock_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.lock")
 
 
@@ -286,7 +286,7 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
         raise ModelError(f"{path}: is a folder", Remedy.NAME_MODEL)
     if not stat.S_ISREG(mode):
         raise ModelError(f"{path}: is not a regular file", Remedy.NAME_MODEL)
-    lock = _lock_of(path)
+    lock = _lock_path(path)
     handle = _acquire(path, lock, wait)
     try:
         yield path

@@ -49,7 +49,7 @@ def with_history(draw, most=15):
 def after(scale, history, start=None):
     found = start or calibration.prior_calibration(scale)
     for x, is_spam in history:
-        found = calibration.update(scale, found, x, is_spam)
+        found = calibration.update_calibration(scale, found, x, is_spam)
     return found
 
 
@@ -102,7 +102,12 @@ def test_the_inputs_are_the_features_of_the_groups_of_each_scale(
 ):
     found = message_evidence(text, fields, header, opening, traits)
     own = calibration.calibration_specs(with_traits=traits is not None)
-    for scale, x, of in zip(own, calibration.inputs(found), calibration.groups(found), strict=True):
+    for scale, x, of in zip(
+        own,
+        calibration.calibration_inputs(found),
+        calibration.calibration_groups(found),
+        strict=True,
+    ):
         if traits is not None:
             assert (scale.features[-1], x[-1]) == ("traits", found.traits)
         assert len(x) == scale.size
@@ -111,7 +116,7 @@ def test_the_inputs_are_the_features_of_the_groups_of_each_scale(
             assert x[first : first + WORD_FEATURES] == group.features
     of_full = found.text, found.header
     expected = (found.text_and_fields,), of_full, (found.opening,)
-    assert calibration.groups(found) == expected
+    assert calibration.calibration_groups(found) == expected
 
 
 def rested(scale, before: calibration.Calibration) -> np.ndarray:
@@ -150,7 +155,7 @@ def test_how_likely_a_label_is_right(log_odds, is_spam, lost, gained, right):
 
 def test_the_first_update_by_hand():
     """The constant alone: L = .99 * .4 + .01 * 3 = .426, and s = .995 (1 - sigmoid(s / L))."""
-    found = calibration.update(
+    found = calibration.update_calibration(
         calibration.TEXT,
         calibration.prior_calibration(calibration.TEXT),
         (1.0, 0.0, 0.0, 0.0, 0.0),
@@ -174,7 +179,7 @@ def test_an_update_is_the_mode_of_its_objective(drawn, data, is_spam):
     b, precision = arrays(before)[0], rested(scale, before)
     x, y = np.array(message), float(is_spam)
     w = share_right_of(x @ b, is_spam, before.noise)
-    now = calibration.update(scale, before, message, is_spam)
+    now = calibration.update_calibration(scale, before, message, is_spam)
     c, actual_precision = arrays(now)
     p = expit(x @ c)
     rounded = 5.01e-10 * np.abs(precision).sum() + 1e-9  # what rounding the coefficients does
@@ -280,7 +285,9 @@ def seasoned():
     chance = random.Random(1)
     found = calibration.prior_calibration(calibration.TEXT)
     for i in range(6_000):
-        found = calibration.update(calibration.TEXT, found, easy(chance, bool(i % 2)), bool(i % 2))
+        found = calibration.update_calibration(
+            calibration.TEXT, found, easy(chance, bool(i % 2)), bool(i % 2)
+        )
         if i % 1000 == 0:
             assert_sound(calibration.TEXT, found)
     return found
@@ -301,18 +308,22 @@ def test_thousands_of_easy_messages_leave_a_sound_calibration(seasoned):
     # Surprising messages leave it so, too.
     assert_sound(
         calibration.TEXT,
-        calibration.update(calibration.TEXT, seasoned, easy(random.Random(2), True), False),
+        calibration.update_calibration(
+            calibration.TEXT, seasoned, easy(random.Random(2), True), False
+        ),
     )
     assert_sound(
         calibration.TEXT,
-        calibration.update(calibration.TEXT, seasoned, (1.0, -50.0, -9.0, -50.0, 3.0), True),
+        calibration.update_calibration(
+            calibration.TEXT, seasoned, (1.0, -50.0, -9.0, -50.0, 3.0), True
+        ),
     )
 
 
 # Taken at its word, it took 13 nats from each easy spam's 13.6.
 def test_a_mislabelled_message_after_many_easy_ones_does_next_to_nothing(seasoned):
     x = (1.0, 4.0, 4.0, 4.0, 0.0)
-    now = calibration.update(calibration.TEXT, seasoned, x, False)
+    now = calibration.update_calibration(calibration.TEXT, seasoned, x, False)
     assert np.dot(seasoned.coefficients, x) > 10
     assert 0 < np.dot(seasoned.coefficients, x) - np.dot(now.coefficients, x) < 0.01
     assert are_right(now, random.Random(3))

@@ -12,7 +12,7 @@ from one_case import each
 from random_messages import ALPHAS, Messages, arrays_of, messages, size_of
 
 from nbspam.bayes import evidence
-from nbspam.bayes.calibration import INPUT_DECIMALS, calibration_specs, inputs
+from nbspam.bayes.calibration import INPUT_DECIMALS, calibration_inputs, calibration_specs
 from nbspam.bayes.event_model import one_vs_rest_weight, round_to_grid
 from nbspam.bayes.fitting import input_matrix
 from nbspam.bayes.matrix import evidence_of_rows, rank_weights
@@ -263,7 +263,7 @@ def assert_as_each_alone(table, traits=None):
         assert actual.traits == expected.traits
         for own, other, array in zip(expected[:4], actual[:4], found[:4], strict=True):
             assert own == other == tuple(array[i])  # to the last bit
-        for x, own in zip(both_inputs, inputs(expected), strict=True):
+        for x, own in zip(both_inputs, calibration_inputs(expected), strict=True):
             np.testing.assert_array_equal(x[i], x[i].round(INPUT_DECIMALS))
             np.testing.assert_allclose(x[i], own, rtol=0, atol=5.01e-5)
 

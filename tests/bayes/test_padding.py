@@ -7,13 +7,13 @@ from hypothesis import given
 
 from nbspam.bayes import padding as padding_module
 from nbspam.bayes.event_model import TrialTotals, one_vs_rest_weight
-from nbspam.bayes.padding import WORDS, ham_pairs, padding
+from nbspam.bayes.padding import PADDING_SIZES, ham_pairs, padding_weights
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_models_have_copies():
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(padding_module, "MIN_SPAM", 0)
+        patched.setattr(padding_module, "MIN_SPAM_TO_PAD", 0)
         yield
 
 
@@ -40,11 +40,13 @@ def test_the_padding_is_evenly_spaced_among_the_words_of_ham_left_out(messages, 
     weights, n_words = weights_of_ham_words(messages, alpha)
     n_spam = int(messages.per_class[-1])
     pairs = ham_pairs(messages.counts, messages.n_classes - 1)
-    found = padding(pairs, len(messages.labels) - n_spam, n_spam, alpha)
+    found = padding_weights(pairs, len(messages.labels) - n_spam, n_spam, alpha)
     if not weights:
         assert found == []
         return
-    assert [len(added) for added in found] == [round(n * len(weights) / n_words) for n in WORDS]
+    assert [len(added) for added in found] == [
+        round(n * len(weights) / n_words) for n in PADDING_SIZES
+    ]
     for added in found:
         places = (np.arange(len(added)) + 0.5) / max(len(added), 1) * len(weights)
         expected = [weights[max(int(np.ceil(place)) - 1, 0)] for place in places]
@@ -54,7 +56,7 @@ def test_the_padding_is_evenly_spaced_among_the_words_of_ham_left_out(messages, 
 def test_without_spam_or_without_ham_words_there_is_no_padding():
     assert not ham_pairs(np.array([[1, 2], [0, 3]]), None)
     assert not ham_pairs(np.array([[0, 0], [0, 3]]), 1)
-    assert padding({}, 5, 5, 0.05) == padding({(1, 0): 7}, 5, 5, 0.05) == []
+    assert padding_weights({}, 5, 5, 0.05) == padding_weights({(1, 0): 7}, 5, 5, 0.05) == []
 
 
 def test_all_classes_but_spam_are_ham():

@@ -20,17 +20,17 @@ from nbspam.bayes.calibration import (
     Calibration,
     CalibrationSpec,
     ClassSizes,
+    calibration_groups,
+    calibration_inputs,
     calibration_specs,
     clamp_features,
-    groups,
-    inputs,
-    inverse,
+    host_independence,
+    invert,
     is_positive_definite,
     predict,
     prior_calibration,
     prior_calibrations,
     trust,
-    unconfoundedness,
 )
 from nbspam.bayes.evidence import message_evidence
 
@@ -66,8 +66,8 @@ class Case:
     def __init__(self, i, calibration, found, sizes):
         self.scale = calibration_specs(with_traits=found.traits is not None)[i]
         self.calibration, self.sizes = calibration, sizes
-        self.covariance = inverse(calibration.precision)
-        self.groups, self.x = groups(found)[i], inputs(found)[i]
+        self.covariance = invert(calibration.precision)
+        self.groups, self.x = calibration_groups(found)[i], calibration_inputs(found)[i]
         self.found = self.predict()
 
     def predict(self, **changed):
@@ -104,7 +104,7 @@ def test_a_prediction_by_hand():
         ((-5.0, 5.0), (-5.0, 5.0), (-5.0, 5.0), (-4.0, 4.0)),
     )
     found = message_evidence([2.0, 3.0, -1.0], [], [], [])
-    group, x = found.text, inputs(found)[0]
+    group, x = found.text, calibration_inputs(found)[0]
     sizes = ClassSizes(members=30, others=100)
     b_x = 0.1 + group.strongest + 2 * group.sum + 0.5 * group.strong + 0.2 * group.length
     doubt = CALIBRATION_DOUBT * sum(v * v for v in x) / 4 + COUNT_DOUBT * b_x**2 / 30
@@ -113,7 +113,7 @@ def test_a_prediction_by_hand():
     prior = math.log(30.5 / 100.5)
     move = kappa * b_x - margin - prior
     assert 0 < move < 0.5 * 5
-    actual = predict(calibration, inverse(calibration.precision), x, (group,), sizes)
+    actual = predict(calibration, invert(calibration.precision), x, (group,), sizes)
     assert actual.log_odds == close(kappa * b_x - margin)
     assert (actual.shift_factor, actual.logit_scale) == (1, close(kappa))
     assert actual.inputs == x
@@ -192,7 +192,7 @@ def test_the_margin_falls_with_the_ham_learned_alone(sizes, more):
 )
 def test_the_inverse_is_numpys(calibration):
     expected = np.linalg.inv(np.array(calibration.precision))
-    np.testing.assert_allclose(inverse(calibration.precision), expected, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(invert(calibration.precision), expected, rtol=1e-5, atol=1e-9)
 
 
 @given(cases(), st.integers(0, 2**32), st.sampled_from([1.0, 1e6, 1e15]))
@@ -205,13 +205,13 @@ def test_an_ill_conditioned_precision_gives_finite_log_odds(case, seed, size):
         return
     coefficients = tuple(size * (-1) ** i for i in range(n))
     calibration = case.calibration._replace(coefficients=coefficients)
-    found = case.predict(calibration=calibration, covariance=inverse(precision.tolist()))
+    found = case.predict(calibration=calibration, covariance=invert(precision.tolist()))
     assert math.isfinite(found.log_odds)
     assert 0 <= found.logit_scale <= found.shift_factor <= 1
 
 
 def test_a_spread_below_0_by_rounding_is_no_spread():
-    x = inputs(message_evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [2.0], []))[0]
+    x = calibration_inputs(message_evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [2.0], []))[0]
     case = Case(
         0,
         prior_calibrations(with_traits=False).text,
@@ -237,7 +237,7 @@ def measured(rows, messages=None):
     """Return rho and m of hosts that took in all messages, unless there are more."""
     rows = list(rows)
     hosted = [[count * hosts for count in row] for row, hosts in rows]
-    return unconfoundedness(rows, messages or tuple(map(sum, zip(*hosted, strict=True))))
+    return host_independence(rows, messages or tuple(map(sum, zip(*hosted, strict=True))))
 
 
 def rho(found, *more):
@@ -310,7 +310,7 @@ def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found, data):
         assert mails == close(min(totals))
     # Hosts with more mails than there are messages, as an imported table may have them.
     messages = data.draw(st.tuples(*[st.integers(1, 60)] * len(found[0])))
-    value, mails = unconfoundedness([(row, 1) for row in found], messages)
+    value, mails = host_independence([(row, 1) for row in found], messages)
     assert 0 <= value <= 1
     assert mails >= 0
 

@@ -16,10 +16,10 @@ from nbspam.bayes.calibration import (
     CALIBRATION_SPECS,
     MAX_RUN,
     Calibrations,
-    inputs,
+    calibration_inputs,
     prior_calibrations,
-    rounded_inputs,
-    update,
+    round_inputs,
+    update_calibration,
 )
 from nbspam.bayes.event_model import log_priors
 from nbspam.learning.learner import Learner
@@ -61,8 +61,10 @@ def test_looking_at_the_counts_between_messages_changes_nothing(messages, looks)
 
 def refined(both, found, is_spam):
     """Return both calibrations after one more message with this evidence."""
-    pairs = zip(CALIBRATION_SPECS, both, map(rounded_inputs, inputs(found)), strict=True)
-    return Calibrations(*(update(scale, before, x, is_spam) for scale, before, x in pairs))
+    pairs = zip(CALIBRATION_SPECS, both, map(round_inputs, calibration_inputs(found)), strict=True)
+    return Calibrations(
+        *(update_calibration(scale, before, x, is_spam) for scale, before, x in pairs)
+    )
 
 
 @each("traits", ["none", "kernel"])

@@ -25,7 +25,7 @@ def copies_of(learned):
 
 @given(labelled_mails(per_class=2), ALPHAS)
 def test_a_copy_is_the_spam_as_if_not_learned_with_the_padding_added(messages, alpha):
-    with mock.patch.object(padding, "MIN_SPAM", 1):
+    with mock.patch.object(padding, "MIN_SPAM_TO_PAD", 1):
         learned = learn(messages, alpha=alpha, **CHOSEN)
         copies, added = copies_of(learned)
     if not added:

@@ -12,7 +12,7 @@ from nbspam.names import ALLOWED_SENDER, BLOCKED_SENDER
 from nbspam.reading.senders import ListedSender
 from nbspam.scoring.verdict import CutOffs, Score, Verdict, classify_score
 from nbspam.scoring.version import FilterVersion
-from nbspam.serving.answer import ScoredVerdict, header_for_spamc, scored_verdict, symbols
+from nbspam.serving.answer import ScoredVerdict, header_for_spamc, matching_tests, scored_verdict
 from nbspam.serving.spamd import RefusedError
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -127,7 +127,7 @@ def test_a_list_of_senders_decides_on_which_side_of_the_threshold_the_score_is()
             scored = scored_verdict(spam_filter, message)
             assert scored.spam == is_spam == (scored.tenths >= 50)
             name = f"NBSPAM_{reason.upper().replace(' ', '_')}" if reason else "NBSPAM_TOO_FEW"
-            assert reason is None or symbols(scored)[1] == name
+            assert reason is None or matching_tests(scored)[1] == name
 
 
 def test_symbols():
@@ -139,15 +139,15 @@ def test_symbols():
             return ScoredVerdict(verdict, is_spam, 50)
 
         for called, spam, symbol in (("spam", True, "SPAM"), ("ham", False, "HAM")):
-            found = ",".join(symbols(judged(called, spam)))
+            found = ",".join(matching_tests(judged(called, spam)))
             assert found == f"NBSPAM_{symbol},{names}"
         unsure = judged("unsure", False)
-        assert symbols(unsure)[0] == "NBSPAM_UNSURE"
+        assert matching_tests(unsure)[0] == "NBSPAM_UNSURE"
         reasoned = unsure._replace(verdict=unsure.verdict._replace(reason="too few known words"))
         why = "NBSPAM_UNSURE,NBSPAM_TOO_FEW_KNOWN_WORDS"
-        assert ",".join(symbols(reasoned)) == f"{why},{names}"
+        assert ",".join(matching_tests(reasoned)) == f"{why},{names}"
         # A class of the user's own: its name might hold a comma.
-        assert symbols(judged("a,b", False))[0] == "NBSPAM_HAM"
+        assert matching_tests(judged("a,b", False))[0] == "NBSPAM_HAM"
 
 
 # HEADERS

@@ -12,7 +12,7 @@ from served_programs import SPAM
 from servers import AS_HAM, AS_SPAM, OK, request, told
 
 from nbspam.reading.marks import MARK
-from nbspam.serving.passthrough import cleaned
+from nbspam.serving.passthrough import remove_own_fields
 from nbspam.serving.spamd import LARGE
 from nbspam.store.lookup import read_model
 
@@ -45,7 +45,7 @@ def test_the_answer_is_that_of_a_small_message(serving, model, monkeypatch):
     monkeypatch.setattr("nbspam.serving.server.LARGE", 1 << 30)
     with serving(model) as served:
         assert apart == {command: served.ask(request(command, large)) for command in commands}
-    assert cleaned(apart["PROCESS"].partition(b"\r\n\r\n")[2], MARK) == large
+    assert remove_own_fields(apart["PROCESS"].partition(b"\r\n\r\n")[2], MARK) == large
 
 
 def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):

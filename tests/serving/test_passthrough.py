@@ -12,7 +12,13 @@ from servers import golden
 from nbspam import __version__
 from nbspam.reading.marks import MARK, PLACE_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag, remove_marks
 from nbspam.reading.message import parse
-from nbspam.serving.passthrough import VerdictHeader, cleaned, evidence_value, marked, verdict_value
+from nbspam.serving.passthrough import (
+    VerdictHeader,
+    add_fields,
+    evidence_value,
+    remove_own_fields,
+    verdict_value,
+)
 from nbspam.tokens.tokenized import message_tokens
 
 VERDICT = verdict_value("spam", 0.998712)
@@ -28,7 +34,7 @@ def filled(wanted):
 
 
 def passed(raw, marks=PLAIN):
-    return marked(cleaned(raw, marks.name), marks)
+    return add_fields(remove_own_fields(raw, marks.name), marks)
 
 
 @each("case, came, wanted", golden("marks.tsv"))
@@ -37,7 +43,7 @@ def test_where_the_header_goes_and_that_it_is_the_same_message(case, came, wante
     assert filled(wanted) == once
     assert once == passed(once)
     for marks in ALL_MARKS:
-        assert tokens(cleaned(came, marks.name)) == tokens(passed(came, marks))
+        assert tokens(remove_own_fields(came, marks.name)) == tokens(passed(came, marks))
 
 
 def test_the_verdict_is_as_promised():
@@ -68,10 +74,10 @@ def test_a_mark_is_removed_wherever_it_is_in_a_long_header(marks):
     came = b"Subject: win\n" + filler + b"Subject: [SPAM] again\n" + filler
     forged = b"X-Nbspam: ham\nx-nbspam-tag: x\n\ty\nX-OWN-NAME : ham\n"
     raw = came + forged + b"\nbody"
-    clean = cleaned(raw, marks.name)
+    clean = remove_own_fields(raw, marks.name)
     assert clean in (came + b"\nbody", came + b"X-OWN-NAME : ham\n\nbody")
     once = passed(raw, marks)
-    assert cleaned(once, marks.name) == clean
+    assert remove_own_fields(once, marks.name) == clean
     assert passed(once, marks) == once
     assert parse(once, (marks.name, MARK)) == parse(raw, (marks.name, MARK))
 
@@ -106,8 +112,8 @@ def test_marking_takes_no_time_whatever_the_header(kib):
     def spent(shape, first, size):
         raw = first + shape * (size // len(shape))
         start = time.process_time()
-        clean = cleaned(raw, "X-Nbspam")
-        marked(clean, TAGGING)
+        clean = remove_own_fields(raw, "X-Nbspam")
+        add_fields(clean, TAGGING)
         return time.process_time() - start
 
     tagged = [name for name in SHAPES if name.startswith(("our own", "tags", "Subj"))]
@@ -154,9 +160,9 @@ MESSAGES = st.binary(max_size=200) | st.lists(
 @example(b"\xef\xbb\xbfX-Nbspam:\n\nX-Nbspam:", PLAIN)
 @example(b"X-Nbspam:\n\xef\xbb\xbfX-Nbspam:\n", PLAIN)
 def test_what_is_not_a_mark_stays_byte_for_byte(raw, marks):
-    clean = cleaned(raw, marks.name)
-    out = marked(clean, marks)
-    again = cleaned(out, marks.name)
+    clean = remove_own_fields(raw, marks.name)
+    out = add_fields(clean, marks)
+    again = remove_own_fields(out, marks.name)
     # What may be left of the marks: an empty line where there was no header, a missing line end.
     assert again in {
         clean,
@@ -164,7 +170,7 @@ def test_what_is_not_a_mark_stays_byte_for_byte(raw, marks):
         *(clean + end for end in ENDS),
         *(_after_from(clean, end) for end in ENDS),
     }
-    assert out == marked(again, marks)
+    assert out == add_fields(again, marks)
     assert out.count(marks.verdict.encode()) == 1 + clean.count(marks.verdict.encode())
 
 
@@ -176,10 +182,10 @@ def _after_from(clean, end):
 
 @given(MESSAGES, st.sampled_from(ALL_MARKS))
 def test_any_marked_message_has_the_same_tokens(raw, marks):
-    clean = cleaned(raw, marks.name)
+    clean = remove_own_fields(raw, marks.name)
     # A text with NULs is read as UTF-16, unless it has a header, which it gets with a mark.
     assume(b"\0" not in clean or parse(clean).headers)
-    found = tokens(marked(clean, marks))
+    found = tokens(add_fields(clean, marks))
     # The empty line before a text without a header may be ours; that it is not cannot be told.
     assert found in (
         tokens(clean),
@@ -207,17 +213,17 @@ def test_the_tag_goes_before_the_subject(came, wanted):
     out = passed(came, TAGGING)
     assert filled(wanted) == out
     assert out == passed(out, TAGGING)
-    again = cleaned(out, "X-Nbspam").removeprefix(b"" if b":" in came else b"\n")
-    assert cleaned(came, "X-Nbspam") == again
+    again = remove_own_fields(out, "X-Nbspam").removeprefix(b"" if b":" in came else b"\n")
+    assert remove_own_fields(came, "X-Nbspam") == again
 
 
 def test_what_is_no_tag_of_ours_stays_and_hides_nothing():
     raw = b"Subject: [SPAM] win\n\nb"
-    assert raw == cleaned(raw, "X-Nbspam")
+    assert raw == remove_own_fields(raw, "X-Nbspam")
     assert tokens(raw) == tokens(b"Subject: win\n\nb")  # a filter's, which is not what was sent
     for tag in (b"x" * (TAG_LIMIT + 1), b"caf\xe9", b"", b"a\n b"):
         subject = b"Subject: " + tag.replace(b"\n", b"") + b" win\n\nb"
-        assert subject == cleaned(b"X-Nbspam-Tag: " + tag + b"\n" + subject, "X-Nbspam")
+        assert subject == remove_own_fields(b"X-Nbspam-Tag: " + tag + b"\n" + subject, "X-Nbspam")
 
 
 def test_good_tags_and_names_and_bad_ones():
@@ -234,7 +240,7 @@ def test_with_another_name_our_own_is_removed_too_and_another_filters_stays():
     raw = b"To: a\nX-Nbspam: ham\nX-Nbspam-Tag: x\nx-own: ham\nX-Own-Evidence: y\n\nb"
     assert passed(raw, VerdictHeader("X-Own", "v")) == b"To: a\nX-Own: v\n\nb"
     raw = b"X-Spam-Status: Yes\nX-Bogosity: Spam\n\nb"
-    assert raw == cleaned(raw, "X-Nbspam")
+    assert raw == remove_own_fields(raw, "X-Nbspam")
 
 
 # What the tokenizer makes of marks
@@ -290,7 +296,7 @@ def test_reason_and_evidence_are_as_promised():
 @given(st.lists(st.tuples(st.text(max_size=90), st.floats(-99, 99))), st.integers(1, 60))
 def test_evidence_cannot_leave_its_header(words, length):
     name = "X" * length
-    message = marked(
+    message = add_fields(
         b"To: a\n\nb", VerdictHeader(name, VERDICT, evidence=evidence_value(name, words))
     )
     header, _, body = message.partition(b"\n\n")
@@ -321,10 +327,10 @@ HEADERLESS = st.one_of(
 def test_a_message_is_the_same_message_with_its_marks_and_without(raw, name):
     """Whatever it is: judged again, it must get the score that it had."""
     marks = VerdictHeader(name, verdict_value("ham", 0.25))
-    once = marked(cleaned(raw, name), marks)
+    once = add_fields(remove_own_fields(raw, name), marks)
     expected = parse(raw, (name, MARK))
     assert parse(once, (name, MARK)) == expected
-    assert parse(marked(cleaned(once, name), marks), (name, MARK)) == expected
+    assert parse(add_fields(remove_own_fields(once, name), marks), (name, MARK)) == expected
 
 
 def test_many_verdicts_and_headers_take_no_time():

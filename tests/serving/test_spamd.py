@@ -23,7 +23,7 @@ from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, make_verdict
 from nbspam.serving.log import LEARNED, UNCHANGED
-from nbspam.serving.passthrough import VerdictHeader, cleaned, marked, verdict_value
+from nbspam.serving.passthrough import VerdictHeader, add_fields, remove_own_fields, verdict_value
 from nbspam.serving.spamd import LINE_LIMIT, RefusedError, Request, decompress
 from nbspam.serving.teaching import TeachResult
 from nbspam.store.lookup import Lookup
@@ -68,7 +68,7 @@ def parts(served, judged, spam_lines):
     for name, message in {"spam": SPAM, "ham": HAM, "empty": b"", "odd": ODD_WORDS}.items():
         verdict = judged(message)  # marked as by `classify --passthrough`
         value = verdict_value(verdict.verdict, verdict.probability, verdict.reason)
-        whole = marked(cleaned(message, MARK), VerdictHeader(MARK, value))
+        whole = add_fields(remove_own_fields(message, MARK), VerdictHeader(MARK, value))
         found |= {name: message, f"{name} line": spam_lines[message], f"{name} marked": whole}
         found[f"{name} head"] = whole.removesuffix(message.partition(b"\n\n")[2])
     lengths = {f"{name} length": b"%d" % len(part) for name, part in found.items()}
@@ -172,7 +172,7 @@ def test_a_failure_of_ours_is_a_status_line_too(serving, model, monkeypatch):
     def fail(*_):
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("nbspam.serving.answer.marked", fail)
+    monkeypatch.setattr("nbspam.serving.answer.add_fields", fail)
     with serving(model) as served:
         reply = served.ask(request("PROCESS", SPAM))
         assert reply == b"SPAMD/1.0 70 Internal error: RecursionError\r\n"

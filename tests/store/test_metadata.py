@@ -25,7 +25,7 @@ from nbspam.bayes.calibration import (
     Lesson,
     Noise,
     calibration_specs,
-    unconfoundedness,
+    host_independence,
 )
 from nbspam.bayes.trait_model import KERNEL, TRAIT_MODELS
 from nbspam.learning.settings import TrainingSettings, empty_metadata
@@ -146,7 +146,7 @@ def test_the_keys_of_the_calibrations_and_hosts(traits):
     assert fields["derived"]["hosts"] == [[0, 1, 1], [2, 1, 1]]
     assert metadata.learned.host_rows == {(0, 1): 1, (2, 1): 1}
     rho, mails = metadata.host_trust
-    assert (rho, mails) == unconfoundedness([((0, 1), 1), ((2, 1), 1)], (2, 2))
+    assert (rho, mails) == host_independence([((0, 1), 1), ((2, 1), 1)], (2, 2))
 
 
 def test_a_model_of_text_and_without_traits_has_no_hosts_no_trust_and_no_histograms():
