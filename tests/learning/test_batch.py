@@ -10,7 +10,7 @@ from one_case import each
 from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn
 from whole_models import without_calibration
 
-from nbspam.bayes.calibration import INPUT_DECIMALS, inputs, prior_calibrations
+from nbspam.bayes.calibration import INPUT_DECIMALS, calibration_inputs, prior_calibrations
 from nbspam.errors import TrainingError
 from nbspam.learning import batch
 from nbspam.learning.batch import fit, token_counts
@@ -96,7 +96,9 @@ def test_the_ranges_are_those_of_the_features_each_message_left_out():
     learned = learn(many_mails(60, hosts="mixed"), scoring="evidence")
     (both,) = learned.fit.metadata.learned.calibrations
     for i, calibration in enumerate(both):
-        x = np.array([inputs(score.evidences[0])[i] for score in left_out_scores(learned)])
+        x = np.array(
+            [calibration_inputs(score.evidences[0])[i] for score in left_out_scores(learned)]
+        )
         ends = np.stack([x.min(0), x.max(0)])[:, 1:].T.round(INPUT_DECIMALS)
         np.testing.assert_array_equal(calibration.ranges, ends)
     assert learn(many_mails(60)).fit.metadata.learned.calibrations == (
