@@ -179,6 +179,8 @@ def evaluate(
     for name, n in {"folds": folds, "online": online, "seed": seed}.items():
         if n is not None and (not isinstance(n, Integral) or (name == "seed" and n < 0)):
             raise OptionError(f"{name} must be a whole number, not {n!r}; leave it out")
+    if seed is not None and folds is None:
+        raise OptionError("seed needs folds; add that, or leave out seed")
     positive = None if spam_label is None else label_text(spam_label) or str(spam_label)
     settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits)
     settings.check()

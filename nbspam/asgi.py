@@ -22,6 +22,7 @@ from nbspam.filter import AnyMessage, Filter, tokenize_message
 from nbspam.library import open as open_model
 from nbspam.names import UNSURE
 from nbspam.scoring.verdict import rounded
+from nbspam.scoring.version import FilterVersion
 from nbspam.store.writing import LockWait
 from nbspam.tokens.kinds import is_fragment
 
@@ -178,15 +179,16 @@ class _Service:
 
     async def health(self, _: Request) -> Response:
         """Answer whether the model file can be used, with status 503 if not."""
-        learned = self._filter.metadata.learned.messages  # opens a changed file
-        problem = self._filter.problem
-        messages = dict(zip(self._filter.classes, map(round, learned), strict=True))
+        metadata = (await self._version()).metadata
+        problem, classes = self._filter.problem, metadata.settings.classes
+        messages = dict(zip(classes, map(round, metadata.learned.messages), strict=True))
         answer = {"problem": problem} if problem else {}
         return _answer(answer | {"messages": messages}, 503 if problem else 200)
 
     async def metrics(self, _: Request) -> Response:
         """Answer what this process has counted, in Prometheus's text format."""
-        verdicts = dict.fromkeys([*self._filter.classes, UNSURE], 0) | self._verdicts
+        classes = (await self._version()).classes
+        verdicts = dict.fromkeys([*classes, UNSURE], 0) | self._verdicts
         families = {
             "requests_total": {
                 f'path="/{name}",status="{status}"': n
@@ -208,6 +210,10 @@ class _Service:
         document = json.loads(files("nbspam").joinpath("openapi.json").read_bytes())
         servers = [{"url": request.scope.get("root_path") or "/"}]
         return _answer(document | {"servers": servers})
+
+    async def _version(self) -> FilterVersion:
+        """Return the current model, which is opened in a thread if its file has changed."""
+        return await to_thread.run_sync(lambda: self._filter.version)
 
     async def _teach(self, learn: Callable[..., Any]) -> Any:
         wait = LockWait(_LOCK_SECONDS)

@@ -46,6 +46,7 @@ class Remedy(Enum):
     """
 
     NAME_LABEL_COLUMN = "name the label column (--label-column)"
+    GIVE_ITS_LABEL = "give it with its label (--{label} {path})"
     NAME_ANOTHER_LABEL = "name another label column (--label-column)"
     NAME_ONE_OF_COLUMNS = "name one of {columns} (--label-column, --text-column)"
     OTHER_LABEL_COLUMN = "name another if it is wrong (--label-column)"

@@ -314,6 +314,7 @@ class Filter:
 
         messages: (label, text or bytes) pairs, or messages that are tokenized already.
         wait: how long to wait for the file's lock; by default 5 minutes.
+        An empty message is not learned, and counts as known.
         A filter that was opened from a file changes the file, for other processes too.
         Returns how many messages were new, moved and known.
         Raises ModelError: the model is damaged, or cannot be written; SourceError for an item that
@@ -327,9 +328,11 @@ class Filter:
 
         version = self.version
         pending = update.PendingMessages(version.metadata.settings.outputs)
-        pending.add(_tokenize_items(messages, version))
+        empty: list[object] = []
+        pending.add(_tokenize_items(messages, version, empty))
         options = settings.TrainingSettings(base=version.base)
-        return update.learn(self._model_target(), pending, options, wait=wait or DEFAULT_WAIT)
+        change = update.learn(self._model_target(), pending, options, wait=wait or DEFAULT_WAIT)
+        return change._replace(unchanged=change.unchanged + len(empty))
 
     def forget(
         self,
@@ -349,7 +352,7 @@ class Filter:
         from nbspam.store.writing import DEFAULT_WAIT
 
         version, wait = self.version, wait or DEFAULT_WAIT
-        known = list(_tokenize_items(messages, version, need_labels=False))
+        known = list(_tokenize_items(messages, version))
         return update.forget(self._model_target(), known, wait=wait, base=version.base)
 
     def save(self, path: PathOrName) -> None:
@@ -405,8 +408,12 @@ class Filter:
 def _tokenize_items(
     items: Iterable[tuple[str, AnyMessage] | AnyMessage | TokenizedMessage],
     version: FilterVersion,
-    need_labels: bool = True,
+    empty: list[object] | None = None,
 ) -> Iterator[TokenizedMessage]:
+    """Yield the messages of a list.
+
+    empty: receives the messages without content, and all need labels; None: to forget messages.
+    """
     # Iterating a text yields characters, and a data frame the names of its columns.
     is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes)
     if not is_list or hasattr(items, "columns"):
@@ -423,8 +430,11 @@ def _tokenize_items(
                     f"{item[0]!r} is not a class of the model; give"
                     f" {' or '.join(map(repr, version.classes))}, or train a new model"
                 )
-            yield tokenize_message(item[1], outputs, label, digest=True)
-        elif need_labels:
+            if empty is not None and isinstance(item[1], AnyMessage) and not item[1].strip():
+                empty.append(item)
+            else:
+                yield tokenize_message(item[1], outputs, label, digest=True)
+        elif empty is not None:
             raise SourceError(
                 f"one of the messages is of the type {type(item).__name__}, without a label;"
                 " give each as (label, message)"

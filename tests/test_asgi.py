@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -92,6 +93,28 @@ def test_a_lesson_is_learned_once_and_forgotten(client, path):
     assert client.post("/forget", json=lesson, headers=TOKEN).json()["forgotten"] == 1
     sent = client.post("/learn?label=spam", content=b"Subject: a\n\nbuy now", headers=TOKEN | MAIL)
     assert sent.json()["learned"] == 1
+    for empty in (b"", b"\r\n"):
+        sent = client.post("/learn?label=spam", content=empty, headers=TOKEN | MAIL)
+        assert sent.json() == {"learned": 0, "moved": 0, "unchanged": 1}
+    with nbspam.open(path) as another:
+        assert another.metadata.learned.messages == (9, 10)
+
+
+@pytest.mark.parametrize("page", ["/health", "/metrics"])
+def test_a_changed_model_is_opened_in_a_thread(client, path, page, monkeypatch):
+    reopen, threads = nbspam.Filter.reopen, []
+
+    def watched(spam_filter):
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        threads.append(threading.current_thread())
+        reopen(spam_filter)
+
+    with nbspam.open(path) as another:
+        another.learn([("ham", "see you at nine")])
+        monkeypatch.setattr(nbspam.Filter, "reopen", watched)
+        assert client.get(page).status_code == 200
+    assert len(threads) == 1
 
 
 @pytest.mark.parametrize(

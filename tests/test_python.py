@@ -217,6 +217,7 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
         (lambda _: nbspam.evaluate(TEXTS), "Source", "is not a pair; give (label, text or bytes)"),
         (lambda _: nbspam.evaluate(FRAME[["text"]]), "Table", "looks like a label; name the label"),
         (lambda _: evaluate(folds="2"), "Option", "folds must be a whole number, not"),
+        (lambda _: evaluate(seed=7), "Option", "seed needs folds; add that, or leave out seed"),
         (lambda _: evaluate(seed=-1), "Option", "seed must be a whole number, not -1"),
         (lambda _: nbspam.matrix(FRAME, jobs=0.5), "Option", "jobs must be a whole number from 1"),
         (lambda _: nbspam.train(FRAME, alpha="1"), "Option", "at most 1e+06, not 1: without"),

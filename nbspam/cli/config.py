@@ -25,7 +25,7 @@ def config(
     ~/.config/nbspam/config.toml.
 
     \b
-      model = "~/mail.json"   # for all commands; also base, jobs, log, senders
+      model = "~/mail.json"   # for all commands; also base, jobs, senders
       [serve]                 # any option of nbspam serve
       socket = "nbspam.sock"
       [mail.home]             # a place of nbspam mail (docs/mail.md)

@@ -19,6 +19,7 @@ import io
 import itertools
 import json
 import re
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.errors import Remedy, SourceError, TableError, needs_extra
-from nbspam.names import HAM, SPAM, binary_label
+from nbspam.names import HAM, SPAM, binary_label, normal_label
 from nbspam.reading import columns, header_rows, lines, rows
 from nbspam.reading.columns import Columns, Nested
 from nbspam.reading.compression import TABLE_SUFFIXES, bare_suffix, foreign_format
@@ -569,6 +570,11 @@ def read_in_folder(table: Input) -> Iterator[RawMessage]:
             raise SourceError(f"{table.path}: {problem}")
         yield from _read_as(None, table)
     except (SourceError, OSError) as error:
+        label = normal_label(table.path.name.partition(".")[0])
+        is_named, lacks_label = label in (HAM, SPAM), Remedy.NAME_LABEL_COLUMN  # ham.csv
+        if is_named and isinstance(error, TableError) and error.remedy is lacks_label:
+            quoted = shlex.quote(table.name)
+            error = TableError(error.problem, Remedy.GIVE_ITS_LABEL, label=label, path=quoted)
         table.skips(table.name, str(error).removeprefix(f"{table.name}: "))
 
 
