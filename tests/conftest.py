@@ -3,14 +3,30 @@
 import gc
 import os
 import signal
+import sys
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # Of all that is imported little is ever garbage: a twentieth of the time goes to looking for it.
 gc.set_threshold(50_000, 20, 50)
+
+# Bytecode is kept, also where the environment says no.  Without it each process of the tests takes
+# 8 s to compile all of them, and each program that they start compiles nbspam.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+TESTS = Path(__file__).parent
+# These files take longest and begin first; the last of them would keep one core waiting.
+SLOW = """
+    cli/test_sessions.py reading/test_partitions.py recipes/test_dovecot.py cli/test_pages.py
+    learning/test_training.py serving/test_prefork.py test_python.py test_notebook.py
+    cluster/test_cluster_failures.py test_asgi_stress.py learning/test_in_memory.py
+    cli/test_train.py test_front_door.py test_filter.py serving/test_tell.py cli/test_serve.py
+""".split()
 
 # No config file of whoever runs the tests, in the programs that they start either.
 os.environ["NBSPAM_CONFIG"] = ""
@@ -59,6 +75,8 @@ def pytest_collection_modifyitems(items):
             del rest[next_one]
         for case in rest:
             case.add_marker("long")
+    ranks = {name: rank for rank, name in enumerate(SLOW)}
+    items.sort(key=lambda item: ranks.get(str(item.path.relative_to(TESTS)), len(SLOW)))
     for item in items:
         if item.get_closest_marker("long") or item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(1200))
@@ -79,9 +97,9 @@ def _forget_local_constants():
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Run three tests on two cores, and so on: many wait for a clock or another process."""
+    """Run two tests on each core: many wait for a clock or another process."""
     given = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
-    return int(given) if given else max(1, 3 * (os.cpu_count() or 1) // 2)
+    return int(given) if given else 2 * (os.cpu_count() or 1)
 
 
 def pytest_xdist_make_scheduler(config, log):
@@ -91,4 +109,5 @@ def pytest_xdist_make_scheduler(config, log):
     """
     from xdist.scheduler import LoadFileScheduling
 
+    config.option.loadscopereorder = False  # by their numbers of tests
     return LoadFileScheduling(config, log)

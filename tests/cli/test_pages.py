@@ -59,8 +59,9 @@ def test_a_page_has_contrast_and_fits_its_width(nbspam, browser, table, make_mod
     assert done.code == 0, done.err
     if not page.exists():
         page.write_text(done.out, encoding="ascii")
+    browser.show(page)
     for scheme, width in product(("light", "dark"), (390, 1000)):
-        browser.show(page, scheme, width)
+        browser.look(scheme, width)
         assert browser.value_of("document.documentElement.scrollWidth") <= width
         assert browser.value_of(BEYOND) == []
         assert [text for ratio, text in browser.value_of(CONTRASTS) if ratio < 4.5] == []

@@ -62,12 +62,15 @@ class Browser:
         assert "error" not in answer, answer
         return answer["result"]
 
-    def show(self, path, scheme, width):
-        """Open a page; scheme: light or dark; width: CSS pixels."""
+    def look(self, scheme, width):
+        """Show the open page in a window; scheme: light or dark; width: CSS pixels."""
         size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
         self._call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": scheme}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def show(self, path):
+        """Open a page."""
         self._call("Page.navigate", url=path.resolve().as_uri())
         while self._read().get("method") != "Page.loadEventFired":
             pass

@@ -1,7 +1,10 @@
 """The workers together: one that dies, many clients, and lessons from several of them."""
 
 import os
+import platform
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -33,6 +36,35 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
         last = served.workers
         os.kill(served.process.pid, signal.SIGKILL)
         served.wait(lambda: not any(map(is_running, last)))
+
+
+LOADED = """
+import ctypes, re, sys, threading
+from pathlib import Path
+from nbspam.serving.models import Models, Setup
+from nbspam.serving.prefork import Server
+
+setup = Setup(Path(sys.argv[1]))
+Server(setup, Models(setup), [])._load()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+
+def is_in_heap(block):
+    ranges = re.findall(r"(\\w+)-(\\w+) .*\\[heap\\]", Path("/proc/self/maps").read_text())
+    return any(int(low, 16) <= block < int(high, 16) for low, high in ranges)
+
+libc.free(libc.malloc(1 << 20))  # by default a second such block would come from a heap
+print(is_in_heap(libc.malloc(1 << 20)))
+thread = threading.Thread(target=lambda: print(is_in_heap(libc.malloc(1000))))
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has mallopt")
+def test_large_blocks_go_back_to_the_system_and_threads_share_a_heap(model):
+    command = [sys.executable, "-c", LOADED, model]
+    assert subprocess.check_output(command, text=True).split() == ["False", "True"]
 
 
 def is_running(pid):
