@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbspam.errors import NbspamError, OptionError, Remedy
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import ReadingNote, Skips
+from nbspam.reading.source import Skipped, Skips
 from nbspam.tokens.tokenized import TOKENS_ONLY, TokenizedMessage, TokenizeOptions, tokenize_batch
 
 if TYPE_CHECKING:  # only for annotations
@@ -262,16 +262,16 @@ def tokenize_messages(
         yield from report_skipped(results, skips)
 
 
-def report_skipped(results: Iterable[A | ReadingNote], skips: Skips) -> Iterator[A]:
+def report_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]:
     """Yield results, and report the skipped messages."""
     for result in results:
-        if isinstance(result, ReadingNote):
+        if isinstance(result, Skipped):
             skips.record(result)
         else:
             yield result
 
 
-def _tokenize_all(options: TokenizeOptions, batch: "Batch") -> list[TokenizedMessage | ReadingNote]:
+def _tokenize_all(options: TokenizeOptions, batch: "Batch") -> list[TokenizedMessage | Skipped]:
     return list(tokenize_batch(batch, options))
 
 

@@ -11,7 +11,7 @@ from nbspam.reading.columns import is_label_last
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import TableRow
 from nbspam.reading.source import Input, ReadingOptions, Skips
-from nbspam.reading.tables import MemoryTable, TablePlan, frame_table, plan_of, with_fields
+from nbspam.reading.tables import MemoryTable, frame_table, plan_of, with_fields
 
 if TYPE_CHECKING:  # it takes half a second to start
     import pandas as pd
@@ -62,7 +62,7 @@ def _row_messages(source: Input, table: MemoryTable) -> Iterator[RawMessage]:
     used = [i for i in (plan.columns.text, plan.columns.label) if i is not None]
     narrow = plan.columns._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used))
     table_rows = enumerate([cell(row[i]) for i in used] for row in itertools.chain(sample, values))
-    yield from TablePlan(narrow, source.require_labels).messages("row", table_rows, source.skips)
+    yield from plan._replace(columns=narrow).messages(table_rows, "row")
 
 
 def iter_api_messages(

@@ -46,16 +46,6 @@ class Skipped(NamedTuple):
     is_error: bool = True  # under `strict`
 
 
-class Spelling(NamedTuple):
-    """A label as it was written."""
-
-    label: str
-    written: str
-
-
-ReadingNote = Skipped | Spelling  # a note between the messages of a source
-
-
 class Skips:
     """The bad rows and files, which are skipped, counted, and named at the end.
 
@@ -80,9 +70,8 @@ class Skips:
     def record_spelling(self, label: str, written: str) -> None:
         """Note how a label was written; keeps a few written forms of each label."""
         known = self.spellings.setdefault(label, set())
-        if written not in known and len(known) < NAMED_LIMIT:
+        if len(known) < NAMED_LIMIT:
             known.add(written)
-            self.record(Spelling(label, written))
 
     @property
     def merged_label_notes(self) -> list[str]:
@@ -93,12 +82,9 @@ class Skips:
             if len(written) > 1
         ]
 
-    def record(self, note: ReadingNote) -> None:
-        """Record a skipped message or a label; raises SourceError for an error under `strict`."""
-        if isinstance(note, Spelling):
-            self.spellings.setdefault(note.label, set()).add(note.written)
-            return
-        source, reason, remedy, is_error = note
+    def record(self, skipped: Skipped) -> None:
+        """Record a skipped message; raises SourceError for an error under `strict`."""
+        source, reason, remedy, is_error = skipped
         if self.strict and is_error:
             raise SourceError(f"{source}: {reason}", remedy or Remedy.LEAVE_OUT_STRICT)
         self.count += 1

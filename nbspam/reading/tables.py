@@ -21,7 +21,7 @@ import json
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from nbspam.reading import columns, header_rows, lines, rows
 from nbspam.reading.columns import Columns, Nested
 from nbspam.reading.compression import TABLE_SUFFIXES, bare_suffix, foreign_format
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import Content, Layout, TableRow
+from nbspam.reading.rows import Content, TableRow
 from nbspam.reading.source import (
     LINES,
     TABLE_FORMATS,
@@ -58,26 +58,17 @@ _STARTS = ("[", _ARRAY, "[[", "{")  # first characters of a JSON document that i
 
 
 class TablePlan(NamedTuple):
-    """How the rows of a table, all or some, become messages."""
+    """How the rows of a table become messages."""
 
+    source: Input
     columns: Columns
-    require_labels: bool
-    label: str | None = None  # the user's label for all rows
     header_line: int = -1  # line of the row that names the columns; rows up to it are skipped
-    layout: Layout = Layout("\t")  # for a table of lines
-    decoding: lines.Decoding = lines.Decoding()
-    on_row: Callable[[str, Sequence[str], Any], None] | None = None  # as in `ReadingOptions`
 
-    def read(self, name: str, open_bytes: lines.Opener, skips: Skips) -> Iterator[RawMessage]:
-        """Yield the messages of a table of lines."""
-        with closing(lines.decode_lines(name, open_bytes, self.decoding, skips)) as texts:
-            yield from self.messages(name, rows.rows_of(name, texts, self.layout, skips), skips)
-
-    def messages(
-        self, name: str, table_rows: Iterator[TableRow], skips: Skips
-    ) -> Iterator[RawMessage]:
-        """Yield rows of the table called `name` as messages."""
-        fitted, label_of, on_row = self.columns.fit_width, self.columns.label_of, self.on_row
+    def messages(self, table_rows: Iterator[TableRow], name: str) -> Iterator[RawMessage]:
+        """Yield rows as messages; name: the start of their names."""
+        skips, own_label = self.source.skips, self.source.label
+        require_labels, on_row = self.source.require_labels, self.source.options.on_row
+        fitted, label_of = self.columns.fit_width, self.columns.label_of
         number, label_number, width = self.columns.text, self.columns.label, self.columns.width
         keys = [columns.column_key(column) for column in self.columns.names]
         names = self.columns.names or tuple(
@@ -97,20 +88,20 @@ class TablePlan(NamedTuple):
             text = cells[number] if number < len(cells) else None
             has_label = not any(row[width:]) or self.columns.is_usual(cells)
             label = label_of(cells) if has_label else None
-            is_learned = self.require_labels or self.label is not None
+            is_learned = require_labels or own_label is not None
             # An empty text is classified, but not learned.
             if text is None or (is_learned and not text.strip()):
                 skips(source, "the row has no text")
             elif isinstance(text, Nested):
                 skips(source, "its text is an object or a list")
-            elif not label and self.require_labels:
+            elif not label and require_labels:
                 skips(source, "the row has no label")
-            elif self.require_labels and isinstance(cells[self.columns.label or 0], Nested):
+            elif require_labels and isinstance(cells[self.columns.label or 0], Nested):
                 skips(source, "its label is an object or a list")
             else:
-                if label and self.require_labels:
+                if label and require_labels:
                     skips.record_spelling(label, cells[self.columns.label or 0])
-                yield RawMessage(source, label if self.label is None else self.label, text)
+                yield RawMessage(source, label if own_label is None else own_label, text)
 
 
 def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
@@ -141,10 +132,17 @@ def read_table(content: Content) -> Iterator[RawMessage]:
         names, table_rows = _read_whole_table(content)
         sample = list(rows.first_rows(table_rows))
         plan = plan_of(source, names, sample)
-        table_rows = itertools.chain(sample, table_rows)
-        yield from plan.messages(source.title, table_rows, source.skips)
-    else:
-        yield from line_plan(content).read(source.title, content.whole, source.skips)
+        yield from plan.messages(itertools.chain(sample, table_rows), source.title)
+        return
+    layout = rows.layout_of(content)
+    with closing(content.first_lines()) as texts:
+        sample = list(rows.first_rows(rows.rows_of("", texts, layout, Skips())))
+    plan = plan_of(source, layout.names, sample)
+    plan = plan._replace(columns=plan.columns._replace(joint=layout.delimiter))
+    whole = lines.decode_lines(source.title, content.whole, content.decoding, source.skips)
+    with closing(whole) as texts:
+        table_rows = rows.rows_of(source.title, texts, layout, source.skips)
+        yield from plan.messages(table_rows, source.title)
 
 
 def _with_form(content: Content) -> Content:
@@ -159,16 +157,6 @@ def _with_form(content: Content) -> Content:
     starts = _STARTS if content.form == "jsonl" else (_ARRAY,)
     is_document = not are_lines and "".join(first)[:2].rstrip() in starts
     return content._replace(form="json") if is_document else content
-
-
-def line_plan(content: Content) -> TablePlan:
-    """Plan how to read a TSV, a CSV or JSON lines; raises TableError."""
-    layout = rows.layout_of(content)
-    with closing(content.first_lines()) as texts:
-        sample = list(rows.first_rows(rows.rows_of("", texts, layout, Skips())))
-    plan = plan_of(content.source, layout.names, sample)
-    fitting = plan.columns._replace(joint=layout.delimiter)
-    return plan._replace(columns=fitting, layout=layout, decoding=content.decoding)
 
 
 def plan_of(source: Input, header: list[str] | None, sample: list[TableRow]) -> TablePlan:
@@ -214,9 +202,7 @@ def plan_of(source: Input, header: list[str] | None, sample: list[TableRow]) -> 
         column = header[number] if header and number < len(header) else str(number + 1)
         problem = f"{name}: the texts in column {column!r} are all the same"
         source.note(problem, Remedy.NAME_TEXT_COLUMN)
-    return TablePlan(
-        table_columns, source.require_labels, source.label, header_line, on_row=options.on_row
-    )
+    return TablePlan(source, table_columns, header_line)
 
 
 def _check_label(

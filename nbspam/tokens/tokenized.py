@@ -10,7 +10,7 @@ from nbspam.errors import SourceError
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.header_fields import Header, identity_of
 from nbspam.reading.message import Message, Part, RawMessage
-from nbspam.reading.source import ReadingNote, Skipped
+from nbspam.reading.source import Skipped
 from nbspam.tokens import text as plain_text
 from nbspam.tokens.disguises import VISIBLE_SHAPE, undo_tricks, western_table
 from nbspam.tokens.headers import header_tokens, subject_of
@@ -437,12 +437,12 @@ class TokenizeOptions(NamedTuple):
 
 def tokenize_batch(
     batch: "Batch", options: TokenizeOptions
-) -> Iterator[TokenizedMessage | ReadingNote]:
+) -> Iterator[TokenizedMessage | Skipped]:
     """Tokenize a batch; yields a note in place of each skipped message."""
     return (tokenize_raw(raw, options) for raw in batch)
 
 
-def tokenize_raw(raw: RawMessage, options: TokenizeOptions) -> TokenizedMessage | ReadingNote:
+def tokenize_raw(raw: RawMessage, options: TokenizeOptions) -> TokenizedMessage | Skipped:
     """Tokenize a message, or note why it is skipped."""
     try:
         message = raw.message()
