@@ -132,18 +132,23 @@ class SortOptions(NamedTuple):
 
 
 class Request(NamedTuple):
-    """The options of one run."""
+    """The options of one run that filters or learns."""
 
     model: Path
-    cut_off_options: options.CutOffOptions
-    sort_options: SortOptions
     jobs: int
     form: str
     quiet: bool
     is_dry_run: bool = False
-    judges_all: bool = False
-    senders: options.SenderOptions = options.SenderOptions((), (), (), False)
     is_first: bool = True  # the first round of `watch`, which prints the notes on the model
+
+
+class Sorting(NamedTuple):
+    """The options of a run that filters."""
+
+    cut_off_options: options.CutOffOptions
+    sort_options: SortOptions
+    senders: options.SenderOptions
+    judges_all: bool = False
 
 
 def check_sorting(cut_off_options: options.CutOffOptions, sort_options: SortOptions) -> None:
@@ -201,15 +206,14 @@ def filter_(
       nbspam mail filter --mark --format json
     """
     check_sorting(cut_off_options, sort_options)
-    request = Request(
-        model, cut_off_options, sort_options, jobs, form, quiet, dry_run, judges_all, senders
-    )
+    request = Request(model, jobs, form, quiet, dry_run)
+    sorting = Sorting(cut_off_options, sort_options, senders, judges_all)
     named = _places(accounts, senders)
     if not sort_options.learn or dry_run:
         _read_classes(
             model, print_notes=True, quiet=quiet
         )  # raises without a model, before connecting
-    _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
+    _for_each(named, lambda connection: _sort(connection, request, sorting, lambda: False), dry_run)
 
 
 @command("learn", heading="Mail")
@@ -247,15 +251,7 @@ def learn_(
       nbspam mail learn home
       nbspam mail learn --trust-after 7d -q
     """
-    sort_options = SortOptions(
-        learn=True,
-        junk=junk,
-        mark=False,
-        unsure_keyword=None,
-        trust_after=trust_after,
-        move_taught=False,
-    )
-    request = Request(model, _NO_CUT_OFFS, sort_options, jobs, form, quiet, dry_run)
+    request = Request(model, jobs, form, quiet, dry_run)
     if dry_run:
         Lookup(model).close()  # raises without a model
 
@@ -265,7 +261,7 @@ def learn_(
             stack.callback(_report_skips, connection)
             wait = notes.lock_wait(quiet)
             place = stack.enter_context(lock_state(connection.account.state, wait))
-            _learn_folders(connection, Memory(place), found, request)
+            _learn_folders(connection, Memory(place), found, request, trust_after)
 
     _for_each(mail_places(accounts), learn_from, dry_run)
 
@@ -309,14 +305,15 @@ def watch_(
         )
     if not sort_options.learn:
         _read_classes(model, print_notes=True, quiet=quiet)
-    request = Request(model, cut_off_options, sort_options, jobs, form, quiet, senders=senders)
+    request = Request(model, jobs, form, quiet)
+    sorting = Sorting(cut_off_options, sort_options, senders)
     with Stop() as stop:
 
         def sort(connection: Mailbox) -> None:
             nonlocal request
             try:
                 with time_limit(connection.account.name):
-                    _sort(connection, request, lambda: stop.is_requested)
+                    _sort(connection, request, sorting, lambda: stop.is_requested)
             except update.OlderRulesError as error:  # mail is filtered with it
                 if request.is_first:
                     notes.note(str(error))
@@ -375,13 +372,15 @@ def _read_classes(
     return positive, tuple(name for name in metadata.settings.classes if name != positive)
 
 
-def _sort(connection: Mailbox, request: Request, should_stop: Callable[[], bool]) -> None:
+def _sort(
+    connection: Mailbox, request: Request, sorting: Sorting, should_stop: Callable[[], bool]
+) -> None:
     """Learn if --learn is given, classify and move new mail, and print what was done.
 
     Raises OlderRulesError at the end if the model cannot learn.
     """
-    account, sort_options = connection.account, request.sort_options
-    senders = request.senders.lists(account.auth_host)
+    account, sort_options = connection.account, sorting.sort_options
+    senders = sorting.senders.lists(account.auth_host)
     junk = find_junk_folder(connection, sort_options.junk)
 
     def classify(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
@@ -390,7 +389,7 @@ def _sort(connection: Mailbox, request: Request, should_stop: Callable[[], bool]
             return
         use_processes = number > _MAX_FOR_ONE_PROCESS
         with open_filter(
-            request.model, request.cut_off_options.for_model, senders=senders
+            request.model, sorting.cut_off_options.for_model, senders=senders
         ) as spam_filter:
             workers = make_executor(request.jobs if use_processes else 1)
             with progress(request.quiet or not use_processes, [SCHEME]) as with_progress:
@@ -407,7 +406,7 @@ def _sort(connection: Mailbox, request: Request, should_stop: Callable[[], bool]
         memory = Memory(place)
         if learns:
             try:
-                _learn_folders(connection, memory, junk, request)
+                _learn_folders(connection, memory, junk, request, sort_options.trust_after)
             except update.OlderRulesError as error:  # mail is filtered with it
                 refusal = error
         mover = Mover(connection, memory, junk)
@@ -422,12 +421,12 @@ def _sort(connection: Mailbox, request: Request, should_stop: Callable[[], bool]
             is_dry_run=request.is_dry_run,
             mark_only=sort_options.mark,
             unsure_keyword=sort_options.unsure_keyword,
-            classify_all=request.judges_all,
+            classify_all=sorting.judges_all,
             on_note=notes.note,
             class_movers={} if sort_options.mark else make_class_movers(mover, folders, others),
         )
         for folder in mail.folders:
-            if not (request.quiet or request.judges_all or folder in memory.folders):
+            if not (request.quiet or sorting.judges_all or folder in memory.folders):
                 notes.note(
                     f"{account.name}: {folder}: the first run classifies only unread mail;"
                     " nbspam mail filter --all classifies all of it"
@@ -499,7 +498,9 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
 # Learning
 
 
-def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Request) -> None:
+def _learn_folders(
+    connection: Mailbox, memory: Memory, junk: str, request: Request, trust_after: float | None
+) -> None:
     """Learn the new mail of the account's folders, and print the change.
 
     Without a model, and with mail of both classes, it trains on all messages at once, as `nbspam
@@ -519,7 +520,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
                 " NAME=imaps://…"
             )
         outputs, labels = settings.outputs, (settings.positive, HAM if HAM in others else others[0])
-    lessons = MessagesToLearn(connection, memory, junk, labels, request.sort_options.trust_after)
+    lessons = MessagesToLearn(connection, memory, junk, labels, trust_after)
     workers, tally, wait = make_executor(request.jobs), LabelTally(), notes.lock_wait(quiet)
     withheld: list[str] = []
 
