@@ -41,10 +41,10 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
 LOADED = """
 import ctypes, re, sys, threading
 from pathlib import Path
-from nbspam.serving.models import Models, Setup
+from nbspam.serving.models import Models, ServerConfig
 from nbspam.serving.prefork import Server
 
-setup = Setup(Path(sys.argv[1]))
+setup = ServerConfig(Path(sys.argv[1]))
 Server(setup, Models(setup), [])._load()
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
