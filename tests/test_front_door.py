@@ -255,23 +255,6 @@ def test_headers_are_trusted_on_one_servers_mail_and_not_across_two(tmp_path):
     assert one.metadata.learned.host_rows == {(20, 20): 1}
 
 
-def test_errors_are_sentences_without_options_of_the_command_line(tmp_path):
-    table = tmp_path / "one.tsv"
-    table.write_text("yes\tone\nno\ttwo\nyes\tthree\n")
-    with pytest.raises(nbspam.TrainingError, match="is called spam; name the spam class"):
-        nbspam.train(table)
-    with pytest.raises(nbspam.ModelError, match="model not found"):
-        nbspam.open(tmp_path / "none.json")
-    with pytest.raises(nbspam.SourceError, match="not a pair"):
-        nbspam.train(["spam"])
-    with pytest.raises(nbspam.NbspamError, match="alpha"):
-        nbspam.train(PAIRS, alpha=0)
-    before = table.read_bytes()
-    with pytest.raises(nbspam.ModelError, match="is not a model, and would be lost"):
-        nbspam.train(PAIRS).save(table)
-    assert table.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     "page", ["README.md", pytest.param("docs/python.md", marks=pytest.mark.long)]
 )

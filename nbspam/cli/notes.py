@@ -282,10 +282,8 @@ def describe_failure(
             return code, ""
         case BrokenPipeError() | SystemExit():  # click turns BrokenPipeError into SystemExit
             return ExitCode.ERROR, ""  # the reader has exited, as `head` does
-        case click.Abort():
-            return describe(KeyboardInterrupt())
-        case errors.UnexpectedEndError():
-            return describe(error.end)
+        case click.Abort():  # after an interrupt, or an unexpected end of a file
+            return describe(error.__cause__ or KeyboardInterrupt())
         case ModuleNotFoundError(name="fcntl" | "pwd" | "resource"):
             return ExitCode.ERROR, UNIX_ONLY
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):

@@ -18,7 +18,7 @@ import numpy as np
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, NO_TOKENS, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
-from nbspam.errors import OptionError, TrainingError, format_count
+from nbspam.errors import OptionError, format_count
 from nbspam.evaluation import metrics
 from nbspam.evaluation.metrics import Interval, ScoredMessages, Z
 from nbspam.evaluation.results import Evaluation, Results, compute
@@ -199,8 +199,6 @@ def compare(
         evaluation = protocol(combination.settings(options))
         seconds = time.perf_counter() - start
         models.append(ComparedModel(combination, compute(evaluation), seconds))
-    if not models or not len(models[0].messages):
-        raise TrainingError("there is no message to test on; name a source that has some")
     best, *others = sorted(models, key=_rank)
     differences = zip(others, _differences(best, others), strict=True)
     return [best, *(model._replace(difference=d) for model, d in differences)]

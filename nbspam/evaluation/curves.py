@@ -188,10 +188,17 @@ def svg_curves(results: Results) -> Iterator[tuple[bytes, str]]:
         yield _as_svg(figure), caption
 
 
+def _check_messages(messages: metrics.ScoredMessages, where: str = "", roc: bool = True) -> None:
+    """Raise OptionError without a spam class, and for a ROC curve without messages of both."""
+    if not messages.has_spam_class:
+        raise OptionError(f"{where}a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
+    if roc and not (messages.counts.spam and messages.counts.ham):
+        raise OptionError(f"{where}a ROC curve needs spam and ham; test on messages of both")
+
+
 def draw(results: Results, path: Path) -> None:
     """Draw the curves of an evaluation; raises OptionError without a spam class."""
-    if not results.messages.has_spam_class:
-        raise OptionError(f"{path}: a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
+    _check_messages(results.messages, f"{path}: ", roc=False)
     with open_output(path) as file:
         _save(_figure(results), file, path.suffix.lower())
 
@@ -226,11 +233,8 @@ def plot(results: Results, kind: str, axes: "Axes | None") -> Display:
     """Draw a curve, by default on new axes; raises OptionError and NbspamError."""
     if kind not in _PLOTS:
         raise OptionError(f"there is no plot {kind!r}; give {', '.join(map(repr, _PLOTS))}")
-    if kind != "confusion" and not results.messages.has_spam_class:
-        raise OptionError("a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
-    counts = results.messages.counts
-    if kind == "roc" and not (counts.spam and counts.ham):
-        raise OptionError("a ROC curve needs spam and ham; test on messages of both")
+    if kind != "confusion":
+        _check_messages(results.messages, roc=kind == "roc")
     check_plot()
     if axes is None:
         from matplotlib import pyplot
@@ -246,11 +250,7 @@ def plot(results: Results, kind: str, axes: "Axes | None") -> Display:
 
 def draw_comparison(models: Sequence[comparison.ComparedModel], path: Path) -> None:
     """Draw the ROC curves of all models; raises OptionError without a spam class."""
-    messages = models[0].messages
-    if not messages.has_spam_class:
-        raise OptionError(f"{path}: a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
-    if not (messages.counts.spam and messages.counts.ham):
-        raise OptionError(f"{path}: a ROC curve needs spam and ham; test on messages of both")
+    _check_messages(models[0].messages, f"{path}: ")
     with open_output(path) as file:
         _save(_comparison_figure(models)[0], file, path.suffix.lower())
 

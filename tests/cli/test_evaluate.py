@@ -1,7 +1,6 @@
 """`nbspam eval`: what its figures come from, mistakes and pages, and the comparison of models."""
 
 import contextlib
-import errno
 import re
 from typing import ClassVar
 
@@ -13,25 +12,6 @@ from nbspam.display.lines import cell_width
 from nbspam.workers import ProgressPasses
 
 # Files
-
-
-def test_an_old_file_is_lost_only_to_a_whole_new_one(
-    nbspam, assert_sentence, table, tmp_path, monkeypatch
-):
-    path = tmp_path / "a.csv"
-    command = ("eval", "--folds", "3", "--jobs", "1", table, "--predictions")
-    assert nbspam(*command, path).code == 0
-    assert path.stat().st_mode & 0o777 == 0o600
-    old = path.read_bytes()
-
-    def fsync(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("os.fsync", fsync)
-        failed = nbspam(*command, path)
-    assert_sentence(failed, "a.csv: cannot be written (No space left on device); ")
-    assert path.read_bytes() == old
 
 
 # Mistakes that can be read

@@ -90,23 +90,6 @@ def test_colours_are_of_a_terminal_alone(model, tmp_path):
     assert "\x1b" not in on_a_terminal("explain", "-m", model, "--words", NO_COLOR="1")
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120])
-@pytest.mark.long
-def test_nothing_is_wider_than_the_terminal(sample, sms_model, tmp_path, columns):
-    (tmp_path / "免費-m.eml").write_bytes(HOSTILE + b"x" * 300 + " 免費送".encode() * 50)
-    for arguments in (
-        (f"{sample / 'sms.tsv'}:98",),
-        (f"{sample / 'sms.tsv'}:4", "--fragments", "--top", "100"),
-        (tmp_path / "免費-m.eml",),
-        ("--words",),
-    ):
-        command = ("explain", "-m", sms_model, *arguments)
-        printed = on_a_terminal(*command, COLUMNS=str(columns), NO_COLOR="1")
-        lines = [line for line in printed.splitlines() if not line.startswith("nbspam: ")]  # a note
-        # The name of the message is whole, whatever its length: it is to be copied.
-        assert max(map(cell_width, lines[1:])) <= columns
-
-
 # A mail that would command a terminal or a page
 
 HOSTILE = (

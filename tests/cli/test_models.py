@@ -10,9 +10,8 @@ from pathlib import Path
 
 import click
 import pytest
-from running import ROOT, commands, on_a_terminal
+from running import ROOT, commands
 
-import nbspam.tokens.tokenized as tokenized_module
 from nbspam.errors import ModelError
 from nbspam.store.lookup import Lookup
 from nbspam.store.writing import describe_access, locked
@@ -64,28 +63,6 @@ def older():
         return model
 
     return change
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("command", ["classify", "explain"])
-def test_a_reader_of_one_message_is_told(model, older, tmp_path, command):
-    (tmp_path / "mail").write_bytes(SPAM)
-    shown = on_a_terminal(command, "-m", older(model), tmp_path / "mail")
-    assert shown.count(f"{SAYS}words that are now read differently are not recognised, ") == 1
-
-
-def test_a_mailbox_that_is_read_differently_does_not_double_a_model(
-    nbspam, model, older, table, monkeypatch
-):
-    """And is not forgotten, by tokens that were never counted."""
-    read, more, old = tokenized_module.message_tokens, {"as-by-newer-rules"}, older(model)
-    monkeypatch.setattr(tokenized_module, "message_tokens", lambda *found: read(*found) | more)
-    before = old.read_bytes()
-    for command in (["train", "--update", "-q"], ["train", "--update", "--no-ledger"], ["forget"]):
-        found = nbspam(*command, "-j1", "-m", old, table)
-        assert (found.code, found.out) == (1, "")
-        assert found.err.startswith(f"nbspam: {old}: {SAYS[:-2]}, so it cannot tell which messages")
-    assert old.read_bytes() == before
 
 
 def test_a_model_that_is_replaced_by_an_older_one_meanwhile_learns_nothing(

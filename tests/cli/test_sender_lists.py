@@ -7,12 +7,7 @@ from junk_mails import many
 from one_case import each
 
 import nbspam as library
-from nbspam.filter import open_filter
-from nbspam.reading.message import RawMessage
 from nbspam.reading.senders import SenderLists
-from nbspam.reading.source import Skips
-from nbspam.scoring.version import classify_messages
-from nbspam.workers import Processes
 
 CONFIG = """
 allow = ["@prize.example", "file:allowed"]
@@ -85,17 +80,6 @@ def test_the_probability_stays_that_of_the_words(nbspam, listed, trained):
             found = json.loads(nbspam("classify", "--format", "json", stdin=mail).out)
             assert found["probability"] == round(alone.classify(mail).probability, 12)
             assert alone.classify(mail).reason is None
-
-
-@pytest.mark.parametrize("start_method", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
-def test_many_messages_get_the_same_in_other_processes(trained, start_method):
-    senders = SenderLists(["@prize.example"], ["roz@example.org"], ["mx.example.net"])
-    with open_filter(trained, senders=senders) as spam_filter:
-        spam_filter.version.prepare(1e9)  # the table of tokens
-        raws = [RawMessage(f"x:{i}", None, mail) for i, (mail, *_) in enumerate(VERDICTS * 30)]
-        where = Processes(2, serial_seconds=0, start_method=start_method)
-        found = [m.verdict for m in classify_messages(raws, Skips(), where, spam_filter.version)]
-    assert [(v.verdict, v.reason) for v in found] == [row[1:] for row in VERDICTS] * 30
 
 
 def test_a_folder_of_mail_and_lists_that_are_typed(nbspam, listed):

@@ -1,7 +1,6 @@
 """What `train` and the others that change a model do beyond a session: locks, pipes, processes."""
 
 import fcntl
-import gzip
 import os
 import stat
 import subprocess
@@ -22,7 +21,6 @@ from nbspam.learning.update import PendingMessages
 from nbspam.names import rare_classes
 from nbspam.reading.message import parse
 from nbspam.serving.teaching import Lesson, TeachResult, apply_lessons
-from nbspam.store import writing
 from nbspam.store.writing import QUIET_WAIT
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
@@ -147,22 +145,6 @@ def test_every_command_keeps_the_mode_and_the_server_too(nbspam, shared):
     assert stat.S_IMODE(pruned.stat().st_mode) == 0o600
 
 
-@pytest.mark.long
-def test_a_lock_that_stays_held(nbspam, shared, monkeypatch, assert_sentence):
-    before, acquired = shared.read_bytes(), writing._acquire
-
-    def soon(path, lock, wait):
-        return acquired(path, lock, wait._replace(limit=0.05))
-
-    monkeypatch.setattr(writing, "_acquire", soon)
-    for command in COMMANDS:
-        with shared.with_name(".model.json.lock").open("r+") as holder:
-            fcntl.flock(holder, fcntl.LOCK_EX)
-            found = nbspam(*command.split())
-        assert_sentence(found, "model.json", "its lock", "nothing was changed", code=75)
-        assert shared.read_bytes() == before, command
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_wait_is_told_and_then_it_is_learned(shared, quiet):
@@ -214,28 +196,6 @@ def test_words_that_alone_tell_the_classes_are_named(nbspam, tmp_path, marks, sa
     assert says in found.err
     assert ("by itself" in found.err) is bool(says)
     assert nbspam("train", "-q", "--replace", "-m", *source).err == ""
-
-
-@each(
-    "command", ["train -m new.json", "train --update -m new.json", "train --update -m model.json"]
-)
-@each("sources", ["--ham in.mbox", "--ham - --input-format mbox", "--ham new --spam in.mbox"])
-@each("status", ["", "Status: O\n"])
-def test_that_nothing_was_read_is_said(nbspam, model, monkeypatch, command, sources, status):
-    """An mbox without Status lines, or with none of a read message; a Maildir of new mail."""
-    monkeypatch.chdir(model.parent)
-    for name in ("cur", "new"):
-        model.with_name("new").joinpath(name).mkdir(parents=True, exist_ok=True)
-    mail = f"From: a@example.org\n{status}Subject: x\n\nlunch\n"
-    model.with_name("new").joinpath("new", "1").write_text(mail)
-    mbox = f"From a@example.org Mon Nov 23 10:00:00 2026\n{mail}\n".encode()
-    model.with_name("in.mbox").write_bytes(mbox)
-    arguments = *command.split(), *sources.split()
-    said = "no message is marked as read by its owner, so nothing was learned; leave out --seen to"
-    assert said in nbspam(*arguments, "--seen", stdin=mbox).err
-    assert said not in nbspam(*arguments, "--seen", "-q", stdin=mbox).err
-    assert said not in nbspam(*arguments, stdin=mbox).err
-    model.with_name("new.json").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("command", ["train", "eval"])
@@ -306,14 +266,3 @@ def test_a_user_without_a_home_names_the_model_where_one_is_needed(
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
-
-
-def test_a_damaged_archive_is_called_so(nbspam, model):
-    nbspam(*TEACH, model, stdin=SPAM)
-    packed = gzip.compress(b"Subject: a\n\n" + os.urandom(9_000))
-    command = [sys.executable, "-m", "nbspam", "classify", "-m", model]
-    given = packed[: len(packed) // 2]
-    done = subprocess.run(command, input=given, capture_output=True, check=False)
-    assert done.returncode == 1
-    assert b"(damaged archive: " in done.stderr
-    assert done.stderr.rstrip().endswith(b"; get a whole copy of it, or unpack it first")

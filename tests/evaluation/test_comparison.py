@@ -2,8 +2,6 @@ import json
 import math
 import os
 import random
-import subprocess
-import sys
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -158,14 +156,6 @@ def test_mcnemars_test_is_exact_and_of_a_fair_coin(one, other):
 
 def test_mcnemars_test_of_many_messages_is_scipys():
     assert mcnemar_p(20_000, 21_000) == pytest.approx(binomtest(20_000, 41_000).pvalue, rel=1e-9)
-
-
-@pytest.mark.long
-def test_comparing_loads_no_statistics_of_scipy():
-    code = "import sys, nbspam.evaluation.comparison as c; c.mcnemar_p(3, 9)"
-    subprocess.run(
-        [sys.executable, "-c", f"{code}; assert 'scipy.stats' not in sys.modules"], check=True
-    )
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
