@@ -92,30 +92,6 @@ def test_unread_mail_of_a_takeout_is_not_seen(tmp_path):
     assert len(read(box, seen=True)[0]) == 1
 
 
-@each(
-    "line",
-    [
-        b"From ann@example.org Tue Nov 25 10:00:00 2025",
-        b"From ann@example.org 2025-11-25 10:00:00",
-        b"From ann@example.org Di Nov 25 10:00:00 2025",
-        b"From ann@example.org",
-    ],
-)
-@each("line_end", [b"\n", b"\r\n"])
-def test_an_mbox_of_another_form_is_split(tmp_path, line, line_end):
-    box = tmp_path / "box"
-    text = b"".join(line + b"\n" + MAIL % i + b"\n" for i in range(3))
-    box.write_bytes(text.replace(b"\n", line_end))
-    assert len(read(box)[0]) == 3
-
-
-def test_a_line_of_text_begins_no_message(tmp_path):
-    box = tmp_path / "box"
-    text = b"\nFrom ten at 9:30 on\nNote: bring cake\n\nFrom ann@example.org\n\nHello\n"
-    box.write_bytes(b"From ann@example.org\n" + MAIL % 1 + text)
-    assert len(read(box)[0]) == 1
-
-
 LINE = b"From ann@example.org Tue Nov 25 10:00:00 2025\n"
 BOX = b"".join(LINE + MAIL % i for i in range(3))
 

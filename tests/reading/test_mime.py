@@ -2,9 +2,7 @@
 
 import base64
 import binascii
-import time
 
-import pytest
 from golden_tables import golden_table
 from one_case import each
 
@@ -34,6 +32,7 @@ def test_a_page_is_read_at_any_depth(depth):
     for i in range(depth):
         raw = b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n%b" % (i, i, raw)
     assert texts(b"Subject: x\n" + raw) == [PAGE.decode()]
+    assert not parse(b"Subject: x\n" + raw).limits
 
 
 def test_a_page_too_deep_is_read_without_its_tree_and_messages_too_deep_are_text():
@@ -158,6 +157,7 @@ UU = b"a text\nbegin 644 a.txt\n" + binascii.b2a_uu(b"uuencoded words") + b"`\ne
     "kind, data, words",
     [
         (b"application/pkcs7-mime; smime-type=signed-data", SIGNED, "signed words"),
+        (b"application/octet-stream; name=WINMAIL.DAT", b"AAAA", ""),
         (b"application/x-pkcs7-mime", SIGNED, "signed words"),
         (b"application/ms-tnef", TNEF, "body of Outlook"),
         (b"text/plain", UU, "uuencoded words"),
@@ -251,15 +251,3 @@ def test_a_long_attachment_takes_no_room_from_the_text_and_exceeds_no_limit():
     assert len(message.parts[0].text.split()) == n
     attached = message.parts[1].text.split()
     assert (attached[0], attached[-1]) == ("0000000", f"{3 * n - 1:07}")
-
-
-UNITS = [*"<p> < <!-- <b> &nbsp; =' =\" <style a &".split(), "<p ", " ", "<b <b", "é "]
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("unit", UNITS)
-def test_any_long_text_is_parsed_in_bounded_time(unit):
-    raw = b"Subject: x\n\n" + unit.encode() * ((8 << 20) // len(unit.encode()))
-    start = time.process_time()
-    assert sum(len(part.text) for part in parse(raw).parts) <= TEXT_LIMIT
-    assert time.process_time() - start < 5

@@ -24,9 +24,8 @@ from nbspam.reading.source import (
     Skips,
     TableOptions,
 )
-from nbspam.reading.sources import Source, read_labelled, read_messages, read_unlabelled
+from nbspam.reading.sources import read_labelled, read_messages, read_unlabelled
 
-SAMPLES = Path(__file__).parents[2] / "sample_data" / "mail"
 MAIL = b"Subject: hello\n\nthe body\n"
 BOX = b"".join(
     b"From a@example.org Mon Nov 20 10:00:00 2023\nSubject: %d\n\ntext %d\n\n" % (n, n)
@@ -76,18 +75,6 @@ def piped(path, content):
     writer.join()
 
 
-# Kinds
-
-
-def test_any_file_folder_or_pipe_is_of_a_kind(tmp_path):
-    put(tmp_path, "file", content=bytes(range(256)))
-    put(tmp_path, "folder/file")
-    os.mkfifo(tmp_path / "pipe")
-    for name in ("file", "folder", "pipe"):
-        for label in (None, "ham"):
-            assert Source(str(tmp_path / name), PLAIN, Skips(), label).kind.read
-
-
 def test_standard_input_loads_no_other_kind():
     code = (
         "import sys; from nbspam.reading import sources; from nbspam.reading.source import Skips;"
@@ -100,9 +87,6 @@ def test_standard_input_loads_no_other_kind():
     loaded = {name.removeprefix("nbspam.reading.") for name in done.stdout.decode().split()}
     assert "source" in loaded
     assert not loaded & {"tables", "rows", "mail"}
-
-
-# With labels
 
 
 # Files and folders
@@ -199,13 +183,6 @@ def test_an_mbox_or_one_message_packed_or_not(content, n, pack, tmp_path):
         raws = list(READ[how](f"{tmp_path}/a", Skips(strict=True)))
         assert names(raws) == expected
         assert {raw.label for raw in raws} == {label}
-
-
-def test_sample_mboxes():
-    for label, n in (("ham", 81), ("spam", 40)):
-        assert (
-            len(list(read_unlabelled(str(SAMPLES / f"{label}.mbox"), label, PLAIN, Skips()))) == n
-        )
 
 
 def test_standard_input_is_one_message_or_lines(monkeypatch):
