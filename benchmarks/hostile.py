@@ -87,6 +87,9 @@ CONSTRUCTS: dict[str, Callable[[int], str]] = {
     "declarations": _page(lambda i: f'<i style="{"opacity:0;" * 50}margin:{i}px">w'),
     "colours": _page(lambda i: f'<i style="color:rgb({i % 256},{i % 99},9)">w'),
     "blanks in styles": lambda n: f'{HTML}<i style="color:{" " * n}red">w',
+    "colours far apart": _page(
+        lambda i: f"<p style='color:#00{i * 7 % 65536:04x};background:#ff{i * 11 % 65536:04x}'>w"
+    ),
     "filters": _page(lambda i: f'<i style="filter:{"x" * 99}({i})">w'),
     "semicolons": lambda n: f'{HTML}<i style="{";" * n}opacity:0">w',
     "long styles": lambda n: f'{HTML}<i style="{"".join(f"a{i}:b;" for i in range(n))}">w',
