@@ -90,14 +90,6 @@ def test_a_filter_from_a_table(trained):
     assert trained.classify("Congratulations, you have won a prize").verdict == "unsure"
 
 
-def test_a_text_in_an_unknown_script_is_unsure(trained):
-    ham, spam = trained.metadata.learned.messages
-    verdict = trained.classify("ἄνδρα μοι ἔννεπε μοῦσα πολύτροπον")
-    assert (verdict.verdict, verdict.score.known) == ("unsure", 0)
-    assert verdict.probability == pytest.approx((spam + 0.5) / (ham + spam + 1), abs=1e-9)
-    assert set(trained.explain("ἄνδρα μοι ἔννεπε μοῦσα πολύτροπον").constants) == {"prior"}
-
-
 def test_a_saved_filter_is_the_same_and_that_of_the_command(trained, saved, tmp_path):
     with nbspam.open(saved) as opened:
         assert opened.classify(SPAM) == trained.classify(SPAM)
@@ -222,37 +214,6 @@ def test_three_classes_have_no_cut_offs(tmp_path):
         assert opened.classify("promo").verdict == "promo"
     with pytest.raises(nbspam.OptionError, match="several classes has no cut-offs"):
         nbspam.open(tmp_path / "three.json", ham_cutoff=0.5)
-
-
-def mail(i, word, host="mx.example"):
-    """Return a mail that a host took in."""
-    return (
-        f"Received: from {word}{i % 3}.example by {host}; Mon, 1 Jan 2024 00:00:{i:02} +0000\n"
-        f"Message-ID: <{i}@{word}.example>\n\n{word} number {i}"
-    ).encode()
-
-
-def test_headers_are_trusted_on_one_servers_mail_and_not_across_two(tmp_path):
-    words = {"ham": "lunch", "spam": "prize"}
-    pairs = [(label, mail(i, word)) for i in range(20) for label, word in words.items()]
-    apart = [(name, mail(i, words[name], f"{name}.example")) for i, (name, _) in enumerate(pairs)]
-    one, two = nbspam.train(pairs), nbspam.train(apart)
-    new = mail(99, "lunch")
-    assert one.classify(new).score.trust > 0.6
-    assert two.classify(new).score.trust < 0.05
-    assert one.metadata.learned.host_rows == {(20, 20): 1}
-    assert two.metadata.learned.host_rows == {(20, 0): 1, (0, 20): 1}
-    for made in (one, two):
-        assert made.explain(new).total == pytest.approx(made.classify(new).log_odds, abs=1e-9)
-        path = tmp_path / "mail.json"
-        made.save(path)
-        with nbspam.open(path) as opened:
-            assert opened.explain(new) == made.explain(new)
-    # Where mail is learned and unlearned, the hosts are too.
-    assert one.learn([("spam", mail(99, "prize", "other.example"))]).learned == 1
-    assert one.metadata.learned.host_rows == {(20, 20): 1, (0, 1): 1}
-    assert one.forget([mail(99, "prize", "other.example")]).forgotten == 1
-    assert one.metadata.learned.host_rows == {(20, 20): 1}
 
 
 @pytest.mark.parametrize(

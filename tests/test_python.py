@@ -165,15 +165,6 @@ def test_labels_are_booleans_and_whole_numbers_too(labels, yes):
         assert nbspam.train(frame, spam_label=1).classes == ("0", "1")
 
 
-def test_the_classifier_takes_weights_and_returns_logarithms():
-    texts, labels = ["win a prize", "see you", "buy now", "at noon"], [1, 0, 1, 0]
-    weighted = NBSpam().fit(texts, labels, sample_weight=[2, 2, 0, 1])
-    repeated = NBSpam().fit(["win a prize"] * 2 + ["see you"] * 2 + ["at noon"], [1, 1, 0, 0, 0])
-    logarithms = weighted.predict_log_proba(texts)
-    assert np.array_equal(logarithms, repeated.predict_log_proba(texts))
-    assert np.allclose(np.exp(logarithms), weighted.predict_proba(texts))
-
-
 # Many messages
 
 

@@ -13,8 +13,9 @@ from outcomes import THREE, TWO, outcome, outcome_of
 from sklearn.metrics import roc_curve
 
 from nbspam.bayes.event_model import MAX_LOG_ODDS
-from nbspam.errors import OptionError
+from nbspam.errors import ModelError, OptionError
 from nbspam.evaluation import curves
+from nbspam.evaluation.comparison import DEFAULT, ComparedModel
 from nbspam.evaluation.curves import cut_off_points, draw
 from nbspam.evaluation.results import Evaluation, compute, learning_curve
 from nbspam.scoring.verdict import CutOffs, Score
@@ -118,6 +119,17 @@ def test_an_online_test_has_a_learning_curve_and_each_drawing_says_what_it_shows
         "cut-off 0.9: 100.00 % of spam, 0.00 % of ham",
     ):
         assert part in said
+
+
+def test_a_plot_needs_a_class_called_spam(tmp_path):
+    with pytest.raises(OptionError, match="a plot needs a class called spam; name the"):
+        draw(compute(THREE), tmp_path / "a.svg")
+    with pytest.raises(OptionError, match="a plot needs a class called spam; name the"):
+        compared = ComparedModel(DEFAULT, compute(THREE), 0.0)
+        curves.draw_comparison([compared], tmp_path / "a.svg")
+    assert not (tmp_path / "a.svg").exists()
+    with pytest.raises(ModelError, match=r"a\.svg: cannot be written \(No such file"):
+        draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.svg")
 
 
 def test_matplotlib_is_imported_when_something_is_drawn_and_not_before():

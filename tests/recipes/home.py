@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,15 +97,6 @@ class Home:
 
     def nbspam(self, *arguments, stdin=b""):
         return self.run(self.program, *arguments, stdin=stdin)
-
-    def probabilities(self, messages):
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [Path(folder, str(number)) for number in range(len(messages))]
-            for path, message in zip(paths, messages, strict=True):
-                path.write_bytes(message)
-            judged = self.nbspam("classify", "--format", "json", *paths)
-        assert judged.code == 0, judged.err
-        return [json.loads(line)["probability"] for line in judged.out.splitlines()]
 
     def learned(self):
         found = json.loads(self.model.read_text())

@@ -1,7 +1,6 @@
 """Leaving bogofilter: its folders train a model, and the same procmail file works on."""
 
 import mailbox
-import operator
 from contextlib import closing
 from pathlib import Path
 
@@ -80,13 +79,11 @@ def test_the_rules_work_with_nbspam_and_the_commands_of_the_table_too(trained, d
         return trained.learned()
 
     ham, spam = trained.learned()
-    before = trained.probabilities(mails.CHATTY_SPAM[3:])
     assert run("learn a spam", mails.CHATTY_SPAM[0]) == (ham, spam + 1)
     assert run("unlearn a spam", mails.CHATTY_SPAM[0]) == (ham, spam)
     trained.nbspam("train", "--update", "--ham", "-", stdin=mails.CHATTY_SPAM[0])
     assert trained.learned() == (ham + 1, spam)
     assert run("a spam that was learned as ham", mails.CHATTY_SPAM[0]) == (ham, spam + 1)
-    assert all(map(operator.gt, trained.probabilities(mails.CHATTY_SPAM[3:]), before))
 
 
 # Every recipe of the page, and every command of its table, is run by a test
