@@ -88,7 +88,7 @@ class Stress:
 @pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.long)])
 def test_every_process_sees_every_lesson_within_a_second(tmp_path, seconds):
     model = tmp_path / "model.json"
-    spam_filter = nbspam.train(ROOT / "sample_data" / "sms.tsv")
+    spam_filter = nbspam.train(ROOT / "sample_data" / "fresh.tsv")
     spam_filter.save(model)
     before = sum(spam_filter.metadata.learned.messages)
     with server(model) as one, server(model) as other, ThreadPoolExecutor(THREADS) as pool:

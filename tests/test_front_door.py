@@ -1,5 +1,6 @@
 """What `import nbspam` gives a program."""
 
+import copy
 import pickle
 import re
 import resource
@@ -127,7 +128,7 @@ def test_sources_without_labels(tmp_path):
 
 
 def test_learning_and_forgetting_in_memory(trained):
-    made = nbspam.train(SMS)
+    made = copy.deepcopy(trained)
     before = made.classify(SPAM)
     *numbers, surprising = made.learn([("ham", SPAM), ("ham", HAM)])
     assert (*numbers, [one.looks_like for one in surprising]) == (2, 0, 0, 0, ["spam"])

@@ -20,7 +20,7 @@ PAIRS = [("spam", f"win a free prize {n}") for n in range(12)] + [
 
 @pytest.fixture(scope="module")
 def trained():
-    return nbspam.train(ROOT / "sample_data" / "sms.tsv")
+    return nbspam.train(ROOT / "sample_data" / "fresh.tsv")
 
 
 @pytest.fixture(scope="module")
