@@ -100,11 +100,6 @@ def status(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def signal_all(pids, number):
-    for pid in pids:
-        os.kill(pid, number)
-
-
 def together(n, work):
     threads = [threading.Thread(target=work) for _ in range(n)]
     for thread in threads:
