@@ -7,18 +7,20 @@ and the own fields), FULL (the text and the header channel), and OPENING (the st
 In a model with traits, the trait feature is the last feature of each.  The Gaussian prior keeps b
 sensible with few messages.
 
-Training fits b to leave-one-out features, so it learns how reliable words are in new messages
-(`EvidenceArrays`).  The model keeps b and its precision matrix L.  That is enough to learn more
-messages one at a time, each scored as if its words had not been counted:
+Training fits b to the features that a message has if it is left out of the counts
+(`EvidenceArrays`), so b learns how reliable words are in new messages.  The model keeps b and its
+precision matrix L, which suffice to learn more messages one at a time, each left out in the same
+way:
 
     L <- FORGET L + (1 - FORGET) FLOOR           older messages count less and less
-    b <- b + s L^-1 x,  s = w (y - sigmoid(b_new . x))         the new mode; s is the one unknown
-    L <- L + w c x x^T                           c = tanh(z / 2) / (2 z), z = b_new . x
+    b <- b + s L^-1 x,  s = w (y - sigmoid(b_new . x))         the new mode; s by bisection L <- L +
+    w c x x^T                           c = tanh(z / 2) / (2 z), z = b_new . x
 
-- L decays to FLOOR and no further.  Plain forgetting (a covariance divided by 0.995 each time)
-  raised P4.3's 1-ROCA% from 0.1 to 1.8 after a few thousand easy messages.
-- The usual step of the extended Kalman filter computes s with the old b.  With the new b, s shrinks
-  as the step grows.
+- L decays to FLOOR, a multiple of the prior's precision, and no further, because plain forgetting
+  (a covariance divided by 0.995 each time) raised P4.3's 1-ROCA% from 0.1 to 1.8 after a few
+  thousand easy messages.
+- The usual step of the extended Kalman filter computes s with the old b.  With the new b, s is
+  smaller, so one message cannot move b far.
 - c is the curvature of the parabola that bounds the message's loss from above and touches it at z
   and -z (Jaakkola and Jordan 2000, "Bayesian parameter estimation via variational methods").  The
   loss's own second derivative, p (1 - p), is near 0 for easy messages, so it would let b move far.
@@ -36,22 +38,22 @@ asymmetric label noise"): e_ham = P(labelled ham | spam), e_spam = P(labelled sp
 
 w is the probability that a label is right; e belongs to that label, e' to the other label.  The fit
 finds e_ham and e_spam by EM: it fits b to the messages, each weighted by w, and e_ham is the sum of
-1 - w over messages labelled ham, divided by the number of spams.  (This ignores that with
-probability 1 - w a message belongs to the other class, which only multiplies the likelihood of b
-where EM ends.)  An update uses the fit's e, at least MIN_NOISE, and w by the old b.  P(spam) stays
-sigmoid(b . x): the class of the message, not its probable label.
+1 - w over messages labelled ham, divided by the number of spams.  (With probability 1 - w a message
+belongs to the other class.  Ignoring that multiplies the likelihood of b only by a factor where EM
+ends.)  An update uses the fit's e, at least MIN_NOISE, and w by the old b.  P(spam) stays sigmoid(b
+. x): the class of the message, not its probable label.
 
-Without w, a filter that was sure of 600 easy messages lost its ranking by one slip.  A single e for
-both directions is too weak: where 20 of 202 spams are labelled ham it gains -0.6 to 1.5 nats, two
-gain 15 to 21.
+Without w, a filter that was sure of 600 easy messages ranked badly after one message was taught in
+the wrong class.  One e for both directions fits worse than two: where 20 of 202 spams are labelled
+ham, the log-likelihood gains -0.6 to 1.5 nats with one, 15 to 21 nats with two.
 
 The calibration keeps the range of each feature in the messages it was fitted to.  A feature beyond
-its range counts as the end of the range, because its meaning there is unknown.  Sums over words may
-reach +-3 in any case, because left-out words of few messages are weak.
+its range counts as the end of the range, because its meaning there is unknown.  Features that are
+sums over words may reach +-3 in any case, because few messages show too narrow a range.
 
 Processors add in different orders, and their logarithms differ in the last digit.  So the inputs
 are rounded before learning (`round_inputs`), and the results before they are kept
-(`round_calibration`), far above the differences of about 1e-14.
+(`round_calibration`), both far more coarsely than these differences of about 1e-14.
 
 Prediction shifts the log-odds from the class's prior log-odds p to
 
@@ -63,26 +65,27 @@ Prediction shifts the log-odds from the class's prior log-odds p to
   counted in few messages (m in the smaller class).
 - margin is caution for ham, 1 nat with no ham learned: 1 / (1 + (ham / CAUTION_HALVED_AT)^2).  A
   filter that has seen little ham does not know what ham can look like.
-- shift_factor limits the shift to MAX_SHIFT_SHARE of the weights' sum in that direction: few known
+- shift_factor limits the shift to MAX_SHIFT_SHARE of the sum of the weights that point in its
+  direction: few known
   words are weak evidence, and without known words there is no shift.  Correlated words are weaker
   evidence than their sum, so in a message of ordinary length the limit has no effect.
 
 Trust in the header channel depends on the collecting hosts.  On one server's mail the header fields
 are the best evidence; if ham and spam were collected at different places, they show the place and
-not the class.  The collecting host, which received the mail, is known without its class.  If it
-predicts the class by itself, the headers deserve no trust:
+not the class.  The collecting host, which received the mail, is known without the mail's class.  If
+the host predicts the class by itself, the headers deserve no trust:
 
-    rho = min(1, L / L0)     L  = - sum_h sum_k n_hk ln[(n_hk - 1 + pi_k) / n_h]    left out
-                             L0 = - sum_k n_k ln pi_k,   pi_k = (n_k - 1/2) / n
+    rho = min(1, S / S0)     S  = - sum_h sum_k n_hk ln[(n_hk - 1 + pi_k) / n_h]    left out
+                             S0 = - sum_k n_k ln pi_k,   pi_k = (n_k - 1/2) / n
     tau = rho m / (m + HOST_MAILS_HALF_TRUST) w / (w + HEADER_WORDS_HALF_TRUST)
 
-n_hk is the number of mails of class k collected by host h; n_h, n_k and n are its sums.  L is the
-surprise of each mail's class given its host, itself left out, and L0 without the host.  All hosts
-with a single mail count as one host (otherwise, with one mail of each class, P7 was ranked at 20.9
-1-ROCA% instead of 17.4); messages without a host (texts) count as one more, because their words
-are counted too.  w is the number of known header words in the message; m is the number of mails
-with a host in the smaller class, times the share of such mails in all messages.  All of this is
-computed from counts, so it is updated and unlearned as counts are.
+n_hk is the number of mails of class k collected by host h; n_h, n_k and n are sums of n_hk.  S is
+the surprise of the mails' classes given their hosts, each mail left out; S0 is the surprise without
+the hosts.  All hosts with a single mail count as one host (otherwise, with one mail of each class,
+P7 was ranked at 20.9 1-ROCA% instead of 17.4); messages without a host (texts) count as one more,
+because their words are counted too.  w is the number of known header words in the message; m is the
+number of mails with a host in the smaller class, times the share of such mails in all messages.
+All of these numbers follow from counts, so learning and forgetting keep them exact.
 
 docs/research/ideas-tried.md lists the alternatives.  Standard library only: prediction and update
 are on the one-message path.
@@ -116,8 +119,7 @@ class CalibrationSpec(NamedTuple):
 
 
 # After ten messages, a message whose words are all evidence of spam should already be spam.  The
-# length has no weight until messages give it one.  Means and precisions are near the fit of
-# thousands of mails.
+# length has no weight in the prior.  Means and precisions are near the fit of thousands of mails.
 _WORD_FEATURE_NAMES = ("strongest", "sum", "strong", "length")
 TEXT = CalibrationSpec(
     "text", _WORD_FEATURE_NAMES, (0.0, 0.5, 1.3, 1.5, 0.0), (0.4, 4.0, 1.5, 2.5, 0.5)
@@ -139,7 +141,7 @@ TRAITS = "traits"  # the name of the feature of the traits
 #     0     10         0.0209  0.0183  0.0253   0.0189
 #     0.25  10         0.0205  0.0181  0.0252   0.0190
 #
-# The fits themselves are 0.84, 0.7, 0.4 and 0.2.
+# The fitted coefficients are 0.84, 0.7, 0.4 and 0.2.
 _TRAITS_MEAN, _TRAITS_PRECISION = 0.25, 10.0
 LENGTH = 4  # index of the length's coefficient in every calibration
 
@@ -176,14 +178,14 @@ MIN_CLASS_MESSAGES = 2
 #     0.98    0.119  0.169  0.0652  0.0875  22.8
 FORGET = 0.99
 
-# The precision that is left when everything is forgotten, as a multiple of the prior's precision (1
-# for the constant).
+# The precision that is left when everything is forgotten, as a multiple of the prior's precision
+# (of 1 for the constant).
 _FLOOR = 3.0
 
-# A long run of one class does not show where that class ends: a folder of spam, learned by itself,
-# only raises the constant.  So a run of one class updates the calibration only up to MAX_RUN times
-# the mean run length of well-mixed classes.  Errors on one half of SpamAssassin's corpus after
-# learning the other half (trained at once: 9):
+# A long run of messages of one class, such as a folder of spam, shows only one side of the boundary
+# between the classes, and only raises the constant.  So a run of one class updates the calibration
+# only up to MAX_RUN times the mean run length of well-mixed classes.  Errors on one half of
+# SpamAssassin's corpus after learning the other half (trained at once: 9):
 #
 #     MAX_RUN   spam, then ham  ham, then spam  ten mixed batches  one by one
 #     no limit  33              45              10                 11
@@ -191,7 +193,7 @@ _FLOOR = 3.0
 #     5         15              14              11                 13
 MAX_RUN = 10
 
-MIN_LOG_ODDS = 1e-6  # below it, the curvature is 1/4
+MIN_LOG_ODDS = 1e-6  # closer to 0, the curvature is 1/4
 
 # 1-ROCA%:
 #
@@ -307,7 +309,11 @@ def update_calibration(
 ) -> Calibration:
     """Return the calibration after one more message, scored as if it had not been learned.
 
-    x: (size,), the message's rounded inputs.
+    x: (size,), the message's rounded inputs.  In the symbols of the module's docstring:
+
+        direction  L^-1 x            right  w, the probability that the label is right
+        spread     x . L^-1 x        step   s
+        z          b . x by the old b; by the new b it is z + s spread
     """
     b = before.coefficients
     precision = _decayed_precision(spec, before.precision)
@@ -364,7 +370,7 @@ def _decayed_precision(spec: CalibrationSpec, precision: Sequence[Vector]) -> li
 
 def p_label_right(log_odds: float, is_spam: bool, noise: Noise) -> float:
     """Return w, the probability that a label is right; log_odds: in favour of spam, in nats."""
-    # For the other class the two shares change places.
+    # For a message of the other classes, lost and gained change places.
     lost, gained = (max(share, MIN_NOISE) for share in noise[:: 1 if is_spam else -1])
     r = sigmoid(log_odds if is_spam else -log_odds)
     return (1 - lost) * r / ((1 - lost) * r + gained * (1 - r))
@@ -431,7 +437,7 @@ def _dot(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def solve(matrix: Sequence[Sequence[float]], *rights: Sequence[float]) -> list[list[float]]:
-    """Return v with matrix v = right, for each; the matrix is symmetric and positive definite."""
+    """Solve matrix v = right for each right; the matrix is symmetric and positive definite."""
     rows = _eliminate([*row, *values] for row, *values in zip(matrix, *rights, strict=True))
     n = len(rows)
     solutions = []
@@ -445,7 +451,7 @@ def solve(matrix: Sequence[Sequence[float]], *rights: Sequence[float]) -> list[l
 
 
 def _fixed_point(falling: Callable[[float], float], low: float, high: float) -> float:
-    """Return the s at which a falling function is s, by bisection, to the last bit."""
+    """Return the s with falling(s) = s, by bisection, to the last bit."""
     for _ in range(60):
         middle = (low + high) / 2
         if middle < falling(middle):
@@ -457,7 +463,7 @@ def _fixed_point(falling: Callable[[float], float], low: float, high: float) -> 
 
 # Prediction
 
-CALIBRATION_DOUBT, COUNT_DOUBT = 0.1, 0.3
+CALIBRATION_DOUBT, COUNT_DOUBT = 0.1, 0.3  # factors of the two terms of s2
 CAUTION_HALVED_AT = 200.0
 MAX_SHIFT_SHARE = 0.5
 
@@ -480,7 +486,7 @@ class ClassSizes(NamedTuple):
 
     @property
     def margin(self) -> float:
-        """The caution for the other classes, in nats."""
+        """The nats subtracted while few messages of the other classes were learned: caution."""
         return 1 / (1 + (self.others / CAUTION_HALVED_AT) ** 2)
 
 
@@ -537,7 +543,9 @@ HostRow = tuple[tuple[int, ...], int]
 
 
 def host_independence(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[float, float]:
-    """Return rho, 0 to 1, and m, the effective number of mails; both are 0 without two classes.
+    """Return rho, 0 to 1, and m, the effective number of mails with a host.
+
+    Both are 0 unless two classes have such mails.
 
     rows: a row for each kind of host, in any order.  messages: learned messages per class.
     """
@@ -579,13 +587,14 @@ def trust(rho: float, mails: float, header_words: float) -> float:
     return by_hosts * header_words / (header_words + HEADER_WORDS_HALF_TRUST)
 
 
-# The weight of the opening's log-odds, and the largest shift of the others towards ham and towards
+# The weight of the opening's log-odds, and the largest shift by the opening towards ham and towards
 # spam, in nats.  Mean 1-ROCA% of ten training halves and streams, relative to no opening:
 #
 #     share    0.1   0.15  0.2   0.3   0.4
 #     1-ROCA%  0.94  0.93  0.89  0.89  0.89
 #
-# With 0.3 and 0.4, 0.2 and 0.3 % more ham is blocked.  Spams that start with a learned ham's lines:
+# A share of 0.3 blocks 0.2 % more ham, a share of 0.4 0.3 % more.  Spams that start with a learned
+# ham's lines:
 #
 #     limit towards ham      no opening  0.5   1     no limit
 #     called ham             12 %        17 %  19 %  29 %

@@ -9,8 +9,9 @@ A new event model is a subclass of `EventModel`, and an entry of EVENT_MODELS; `
 (`matrix.py`) has the same formulas for many messages at once, each scored as if it had not been
 learned.
 
-For the evidence rule, a token's weight is its log-ratio between a class and all other classes, by
-the same formula in every event model.  The models differ in the trials (`TrialTotals`):
+The evidence rule (`scoring/rules.py`) uses as a token's weight the log-ratio between a class and
+all other classes, by the same formula in every event model.  The models differ in the trials
+(`TrialTotals`):
 
     theta_k = (c_k + a_k) / (T_k + m a_k),   w = log theta_spam - log theta_rest
 
@@ -18,10 +19,9 @@ T_k is the number of trials in class k, and m the number of outcomes of one tria
 the Bernoulli model are messages, with 2 outcomes; the trials of the multinomial model are words,
 with an outcome for each word of the vocabulary.
 
-This weight is the evidence of the token's presence and nothing more.  The difference of logits,
-which the textbook's Bernoulli sum uses together with its bias, also includes the evidence of the
-token's absence: for a token in 2,365 of 2,500 hams and 500 of 500 spams it is +7.4 nats, although
-the counts are nearly equal (1.06 : 1).
+This weight measures only the token's presence.  The textbook's Bernoulli sum uses the difference of
+logits, which also measures the token's absence: for a token in 2,365 of 2,500 hams and 500 of 500
+spams that difference is +7.4 nats, although the shares are nearly equal (1.06 : 1).
 """
 
 import math

@@ -10,8 +10,8 @@ better, on SMS and on mail (docs/research/ideas-tried.md lists the alternatives)
 
 A fourth feature is the length, ln n - LENGTH_CENTRE: few words are weaker evidence than many.
 
-Soft edges.  A word is not simply inside or outside "strongest" and "strong".  Its part rises from
-0 to 1 while |w| rises by EDGE_WIDTH around the edge:
+Soft edges.  A word near the edge of "strongest" or "strong" counts in part.  The part rises from 0
+to 1 while |w| rises by EDGE_WIDTH around the edge:
 
     part = (|w| - edge) / EDGE_WIDTH + 1/2, clipped to 0 … 1
 
@@ -22,7 +22,7 @@ edge, 10.24 % instead of 9.76 % (P9).  P1 to P6 are as good either way.
 
 Repeats.  Words of one message with the same counts mostly come from the same training messages, so
 they are not independent evidence.  m such words count as m^REPEAT_EXPONENT words in every feature.
-They are recognized by their weight, which is the same too.
+Words with the same counts have the same weight, by which they are recognized.
 
 Every feature except the length is a sum over words, so each word's share of the log-odds is exact.
 The terms are rounded (`round_to_grid`), so the sums do not depend on the order of the words.
@@ -33,9 +33,15 @@ Traits.  A model with traits (`trait_model.py`) has one more feature:
 
 `shrunk_trait_weight` shrinks it while few messages were learned.  It is clipped because the traits
 of a text depend on each other, and because a value far from all training data proves little.
-Log-loss of left-out messages, training halves of P1 and P2: 0.0218 and 0.0184 without traits; with
-limits of 1.5, 2, 3 and 4 nats 0.0204, 0.0203, 0.0206, 0.0208 and 0.0180, 0.0180, 0.0180, 0.0181;
-without a limit 0.0217 and 0.0194.
+Log-loss of left-out messages in two training halves:
+
+    TRAIT_LIMIT     P1      P2
+    without traits  0.0218  0.0184
+    1.5 nats        0.0204  0.0180
+    2 nats          0.0203  0.0180
+    3 nats          0.0206  0.0180
+    4 nats          0.0208  0.0181
+    no limit        0.0217  0.0194
 
 Groups.  A message has four groups of words: the text; its own fields, which the sender and the
 mail program write (From, To, X-Mailer …); the header channel, which shows the route of the mail;
@@ -64,21 +70,22 @@ EDGE_WIDTH = 0.5  # nats
 LENGTH_CENTRE = 4.5
 # 1-ROCA%, lower is better:
 #
-#     exponent  P2     P3    P5    P4.1  P4.2   P4.3   P1
-#     1         .0111  .235  .125  .174  .0657  .0954  .135
-#     0.9       .0110  .222  .116  .173  .0641  .0928  .138
-#     0.8       .0113  .216  .110  .174  .0650  .0911  .144
-#     0.7       .0116  .213  .105  .177  .0675  .0912  .143
+#     exponent  P2      P3     P5     P4.1   P4.2    P4.3    P1
+#     1         0.0111  0.235  0.125  0.174  0.0657  0.0954  0.135
+#     0.9       0.0110  0.222  0.116  0.173  0.0641  0.0928  0.138
+#     0.8       0.0113  0.216  0.110  0.174  0.0650  0.0911  0.144
+#     0.7       0.0116  0.213  0.105  0.177  0.0675  0.0912  0.143
 REPEAT_EXPONENT = 0.8
 WORD_FEATURES = 3
 TRAIT_LIMIT, TRAIT_SCALE = 2.0, 5.0  # nats
-# Number of messages, besides the first, at which trait densities get half of their weight.
+# With this many messages in addition to the first, traits get half of their weight.
 TRAITS_HALF_WEIGHT = 5.0
 
-# A header word that is in this share of one class, and in at most that share of the rest, was
-# written by the program that collected the mail: a fetcher's folder, another server.  P2, P3, P6
-# and P7 have no such word.  200 new spams of trec07p were given the word of 200 learned hams (the
-# learned spams had another one): 6 were classified as ham with these words used, 2 without them.
+# A header word that at least SEPARATING_SHARE of one class and at most _MAX_OTHER_SHARE of the rest
+# have was written by the program that collected the mail: a fetcher's folder, another server.  P2,
+# P3, P6 and P7 have no such word.  In a test, the learned hams of trec07p had one such word, and
+# the learned spams another.  Of 200 new spams with the hams' word, 6 were classified as ham if such
+# words count, 2 if they are left out.
 SEPARATING_SHARE, _MAX_OTHER_SHARE, _MIN_MESSAGES = 0.9, 0.01, 50
 
 
@@ -201,9 +208,13 @@ def shrunk_trait_weight(log_ratio: float, messages: float) -> float:
     """Return the weight of a trait, clipped, and shrunk while few messages were learned.
 
     log_ratio: log f_spam / f_rest, in nats.
-    messages: number of messages with traits in the smaller class.  With one message the weight
-    is 0.  1-ROCA% of P7 with one and five messages of each class: 17.4 and 7.11 without traits,
-    17.4 and 7.02 with shrinking, 19.7 and 6.78 without shrinking.
+    messages: number of messages with traits in the smaller class.  With one such message the weight
+    is 0.
+
+        1-ROCA% of P7, messages of each class  1     5
+        without traits                         17.4  7.11
+        with shrinking                         17.4  7.02
+        without shrinking                      19.7  6.78
     """
     squared = max(0, messages - 1) ** 2
     factor = squared / (squared + TRAITS_HALF_WEIGHT**2)
@@ -257,10 +268,11 @@ def group_shares(
     return [shares[w] for w in weights]
 
 
-# Mail from elsewhere was received by a domain that received no learned mail.  A model is too sure
-# of such mail (docs/serve.md has figures).  But some of a user's own mail comes by new hosts too,
-# as often as a learned domain has a single mail (Good 1953, "The population frequencies of
-# species").  So if a provider has a name for each mail, no mail is doubted.
+# Mail from elsewhere was received by a domain that received no learned mail, and a model is too
+# sure about it (docs/serve.md has figures).  But some of a user's own mail comes by new domains
+# too: about as often as a learned mail is the only mail of its domain (Good 1953, "The population
+# frequencies of species").  So if the user's provider has a new name for each mail, no mail is
+# doubted.
 _MAILS_HALF_DOUBT, _NEW_DOMAINS_HALF_DOUBT = 2.0, 0.1
 
 
@@ -272,7 +284,7 @@ class DomainCounts(NamedTuple):
     n_single: float  # domains with one mail
 
     def doubt(self, n: float) -> float:
-        """Return how far a mail is from elsewhere, 0 to 1.
+        """Return the doubt of a mail, 0 to 1: how far its domain is unknown to the model.
 
             doubt = 2 / (n + 2) 0.1 / (0.1 + new),   new = (domains of one mail + 1) / (mails + 1)
 

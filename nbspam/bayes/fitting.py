@@ -14,17 +14,17 @@ _STEPS = 100
 # Below this decrement (twice the gain of a step, in nats) rounding hides the gain, so steps are
 # neither halved nor compared; two more steps of Newton's method then reach the last digits of b.
 _SMALL_DECREMENT, _LAST_STEPS = 1e-7, 2
-# EM starts with high shares: from 0.005, with 10 % of the labels wrong, it stays in a poor optimum,
-# finds 0.011, and 55.7 % of spam is missed instead of 17 % (P10).  It starts with the prior's
-# coefficients: a fit without noise has learned from the wrong labels, and from there EM takes more
-# than 100 steps if classes are far apart (for 20 and 2 % it finds 2.2 and 1.3 %).  The prior of the
-# shares counts as 100 messages, half of a message wrong (with 200 and 1, e is 0.0093 where 0.0126
-# of P10's SMS are wrong).
+# EM starts with high shares of wrong labels.  Started at 0.005, with 10 % of P10's labels wrong, EM
+# finds only 0.011, and 55.7 % of spam is missed instead of 17 %.  EM starts with the prior's
+# coefficients, because a fit without noise has learned from the wrong labels: started there, EM
+# takes more than 100 steps if classes are far apart (where 20 and 2 % are wrong, it finds 2.2 and
+# 1.3 %).  The prior of the shares counts as 100 messages, half a message of them wrong; with 200
+# messages and 1 wrong, e is 0.0093 where 0.0126 of P10's SMS are wrong.
 _FIRST_NOISE, _PRIOR_WRONG, _PRIOR_MESSAGES = 0.2, 0.5, 100.0
-# Each share must increase the log-likelihood by this many nats, because it is a parameter (Akaike).
-# If all labels are right, a single e takes the few hardest messages for mistakes: P6.1's errors
-# rise from 72 to 91, with a gain of -1.0, as in P1 to P3.  Two shares gain less than 1 there, and
-# 15 to 21 with 20 of 202 spams labelled ham.
+# A share of wrong labels is a parameter, so it must increase the log-likelihood by this many nats
+# (Akaike).  Otherwise, if all labels are right, the few hardest messages would count as mistakes:
+# P6.1's errors would rise from 72 to 91.  With right labels the two shares gain less than 1 nat;
+# with 20 of 202 spams labelled ham they gain 15 to 21.
 _MIN_GAIN = 1.0
 BLOCK = 1 << 16  # messages per step of the fit
 
@@ -52,8 +52,8 @@ def fit_calibration(
 
     x: (n, spec.size); is_spam: (n,).
     copies: (n_spam, spec.size), the inputs of the padded copies of the spam.
-    EM estimates the shares of wrong labels together with b (`calibration.py`), unless labels
-    without noise are as likely.  Sums over the messages are computed in blocks, which take little
+    EM estimates the shares of wrong labels together with b (`calibration.py`); they are 0 unless
+    they make the labels likelier.  Sums over the messages are computed in blocks, which take little
     memory.
     """
     n_spam = int(is_spam.sum())
@@ -88,7 +88,7 @@ def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
 
     odds: (n,), log-odds of the class of each label, computed without it, in nats.
     is_spam: (n,); None with three or more classes, whose labels are wrong with one probability.
-    All are 0 if labels without noise are as likely.
+    All are 0 unless wrong labels make the labels likelier.
     """
     right, wrong = _sigmoid(odds), _sigmoid(-odds)
 
@@ -106,7 +106,10 @@ def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
 def _fit_noise(
     p_wrong: Callable[[calibration.Noise], Floats], n: int, is_spam: Booleans | None
 ) -> calibration.Noise:
-    """Estimate the shares of wrong labels among n labels, by EM; p_wrong returns 1 - w of each."""
+    """Estimate the shares of wrong labels among n labels, by EM.
+
+    p_wrong: returns 1 - w of each label.
+    """
     noise = calibration.Noise(_FIRST_NOISE, _FIRST_NOISE)
     for _ in range(_STEPS):
         before, wrong = noise, p_wrong(noise)

@@ -125,11 +125,11 @@ class _LeaveOneOut(NamedTuple):
 class EventArrays:
     """An event model's weights for learned messages, each left out.
 
-    A message scored by a model trained on it looks easier than it is.  Leaving it out subtracts
-    x_ij from each of its tokens' counts and its trials (one message, or all its tokens) from its
-    class, and removes the tokens that only it has from the vocabulary.  The counts are sufficient
-    statistics, so each left-out weight and score follows from the full counts, in O(V + nnz) for
-    all messages.  Tested against real retraining to 1e-9.
+    A message scored by a model trained on it looks easier than a new message.  Leaving message i
+    out subtracts x_ij from the count of each of its tokens j, subtracts its trials (one message, or
+    all its tokens) from its class's trials, and removes tokens of no other message from the
+    vocabulary.  The counts are sufficient statistics, so each left-out weight and score follows
+    from the full counts, in O(V + nnz) for all messages.  Tested against real retraining to 1e-9.
     """
 
     def __init__(

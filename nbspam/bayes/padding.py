@@ -29,17 +29,19 @@ from nbspam.bayes.matrix import (
 # (count in ham, count in spam) -> the number of tokens.  All classes but spam are ham.
 Pairs = Mapping[tuple[int, int], int]
 
-# The weight of a copy, in messages.  200 spams of P2 with words of its ham added, called ham:
+# The weight of a copy, in messages.  Share of 200 spams of P2, with words of its ham added, that is
+# called ham:
 #   COPY_WEIGHT   200 words   500 words   1,000 words
 #   0               20 %        52 %         77 %
 #   0.03            14 %        35 %         64 %
 #   0.06            12.5 %      31 %         54 %
-# With 0.1 mail without headers is ranked worse: the left-out 1-ROCA% of Enron 1 rises from 0.053
-# to 0.069, with 0.03 to 0.056.
+# With 0.1, mail without headers is ranked worse: the left-out 1-ROCA% of Enron 1 rises from 0.053
+# to 0.069; with 0.03 it rises to 0.056.
 COPY_WEIGHT = 0.06
 # Numbers of added words.  The number of the text's tokens selects one, so that many spams use all.
 PADDING_SIZES = (30, 100, 300, 1000)
-# From this number of learned spams on, spam has copies.  A smaller model is rarely sure with them.
+# From this number of learned spams on, spam has copies.  With copies, a smaller model would rarely
+# be sure.
 #   messages   errors of P6.2   1-ROCA% of P7 with 50, 100, 200 of each class
 #   200              95              0.347   0.157   0.081
 #   50               79              0.343   0.162   0.081

@@ -46,7 +46,7 @@ class TrainingSettings(NamedTuple):
 
     @property
     def outputs(self) -> TokenizerOutputs:
-        """The numbers that the model will count in addition to a message's tokens."""
+        """The extras that the model will count in addition to a message's tokens."""
         repeats = event_model(self.event_model).counts_repeats
         return TokenizerOutputs(times=repeats, traits=self.effective_traits != NO_TRAITS)
 

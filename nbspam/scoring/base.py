@@ -3,13 +3,13 @@
 If a personal model has N messages of a class, c of them with a token, and the base has M, C of them
 with the token, the combined model has
 
-    N + r M messages, c + r C of them with the token,   r = min(1, STRENGTH / the base's fewest)
+    N + r M messages, c + r C of them with the token,   r = min(1, STRENGTH / its smaller class)
 
-and its hosts and trait histograms are added in the same way.  The base counts as at most STRENGTH
-messages of its smaller class, however many it has learned, so that a user's lessons have an effect;
-only a user who has taught nothing gets the whole base.  Calibrations start as the base's, and each
-learned message refines them.  Everything else works as without a base: leaving a message out,
-trust, doubt and explanations follow from the counts.
+and the base's hosts and trait histograms are added in the same way.  The base counts as at most
+STRENGTH messages of its smaller class, however many it has learned, so that a user's lessons have
+an effect; only a user who has taught nothing gets the whole base.  Calibrations start as the
+base's, and each learned message refines them.  Everything else works as without a base: leaving a
+message out, trust, doubt and explanations follow from the counts.
 
 Classifying imports this module only with a base.  Standard library only.
 """
@@ -128,7 +128,7 @@ class Base:
             start = (
                 personal_value if has_more and personal_value != prior_calibration else base_value
             )
-            # A run counts messages that the other model has not learned.
+            # The base's last run of one class does not continue in the personal model.
             calibrations.append(Calibrations(*(c._replace(run=0) for c in start)))
         started = learned._replace(calibrations=tuple(calibrations), calibrated_by=BASE)
         return personal._replace(learned=started._replace(recent=(), before=()))

@@ -81,7 +81,8 @@ class Classifier:
     def _look_up(self, tokens: Set[str]) -> dict[str, tuple[int, Weights | None]]:
         """Return the cache after adding the weights of these tokens.
 
-        Threads share a cache and add to it; a full cache is replaced, and its users keep it.
+        Threads share the cache and add to it.  A new cache replaces a full cache, with which its
+        present users finish.
         """
         words = self._words
         if tokens <= words.keys():
@@ -107,7 +108,7 @@ class Classifier:
     ) -> KnownWords:
         """Look up the weights of a message's tokens, by channel, and of its traits.
 
-        left_out: the message's class, if its traits were learned but not its tokens.
+        left_out: the message's class, if the model has learned its traits but not its tokens.
         """
         tokens = set(tokens)
         cached = self._look_up(tokens)
@@ -146,8 +147,8 @@ class Classifier:
     def hidden_ham_tokens(self, extras: TokenExtras) -> set[str]:
         """Return the tokens of possibly hidden text that are evidence for ham, to be ignored.
 
-        Returns no token if all tokens of that text add up to evidence for spam: hiding it gained
-        nothing then, and a page that is doubtful as a whole is classified by all of its words.
+        Returns an empty set if the tokens of that text add up to evidence for spam: such a text
+        helps no spammer, and a page whose whole text is doubtful is classified by all of its words.
         The sum rule, which is the textbook's, uses all tokens.
         """
         if not extras.possibly_hidden or not self.rule.distrusts_hidden_text:

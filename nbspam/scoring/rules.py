@@ -1,7 +1,9 @@
 """The scoring rules: from the weights of a message's words to its score and the score's terms.
 
-A rule is a class like `EvidenceRule`, and an entry of SCORING_RULES.  Its methods for arrays of
-many messages import numpy when they are called.
+A weight says, in nats, how much more often a word occurs in one class than in the others.  A share
+is the contribution of a word to the log-odds of one message.  A rule is a class like
+`EvidenceRule`, and an entry of SCORING_RULES.  The methods for arrays of many messages import numpy
+when they are called.
 """
 
 import functools
@@ -51,7 +53,7 @@ BIAS = "bias"  # the sum rule: the absence of every token, and the prior
 CALIBRATION = "calibration"  # the calibration's constant, equal for all messages
 LENGTH = "length"  # the calibration's term for the number of known tokens
 CAUTION = "caution"  # favours ham while little ham was learned
-PRIOR = "prior"  # the prior's part that the words leave, and the shift to a fixed prior
+PRIOR = "prior"  # the prior, as far as the words leave it, and the shift to a fixed prior
 OTHER_CLASSES = "other_classes"  # three or more classes: the influence of the other scores
 THE_REST = "the rest"
 
@@ -170,7 +172,7 @@ class SumRule:
         copies: (n_messages,), the number of messages to leave out with each message, including it.
         """
         weights_of = self._left_out_weights
-        if not self.uses_counts:  # few rows differ then
+        if not self.uses_counts:  # then few rows of counts differ, and the cache helps
             weights_of = functools.cache(weights_of)
         starts = signed.indptr.tolist()
         trait_rows = [()] * len(labels) if traits is None else traits.tolist()
@@ -275,8 +277,9 @@ class EvidenceRule:
 
         z = (1 - phi) ((1 - tau) z_text + tau z_full) + phi z_opening
 
-    with tau from the collecting hosts (`trust`), each z from its calibration (`predict`), and phi
-    at most 0.2, less if the opening would move the score too far (`opening_weight`).
+    with the trust tau in the header fields (`trust`), each z from its calibration (`predict`), and
+    the opening's weight phi, at most 0.2, less if the opening would move the score too far
+    (`opening_weight`).
     """
 
     is_calibrated = True  # each message can refine the calibrations
@@ -472,8 +475,8 @@ class EvidenceRule:
     ) -> tuple[Prediction, ...]:
         """Return the predictions of the text, full and opening calibrations of scored class i.
 
-        If tau is 0, the full prediction is not needed and is the text's; without known tokens of
-        the opening, so is the opening prediction.
+        The text's prediction takes the place of the full one if tau is 0, and of the opening's if
+        no token of the opening is known.
         """
         words = calibration.calibration_groups(features)
         if not self._settings.counts.has_tokens:  # the traits are the only evidence

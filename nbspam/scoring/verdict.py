@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 # The share of a text's tokens that must be known for a verdict of ham, because a text that the
 # model cannot read must not pass as ham.  Among 101,000 messages in P1 to P6 this makes 7 unsure
-# that were ham before, 6 of them spam.  A verdict of spam needs only one known token: with the same
-# share, 35 spams would pass to save 1 of 44 blocked ham (33,094 verdicts of spam in training
-# messages), and 1,000 random words below a spam would make half of the spam unsure
+# that were ham before, 6 of them spam.  A verdict of spam needs only one known token.  If it needed
+# the same share, then, with 33,094 verdicts of spam on training messages, 35 spams would pass to
+# save 1 in 44 blocked hams, and 1,000 random words below a spam would make half of the spam unsure
 # (docs/research/ideas-tried.md).
 KNOWN_SHARE = 0.1
 # Reasons for a verdict of unsure although the probability is beyond a cut-off, in every output.
@@ -94,7 +94,7 @@ class CutOffs(NamedTuple):
         ham_cost: how many times worse a false positive is than a false negative; the expected cost
         is smallest with both cut-offs at cost / (1 + cost).
         trust_elsewhere: whether mail from elsewhere is called spam as easily as the user's own.
-        Without ham, the ham cut-off is lowered to a given spam cut-off if necessary.
+        If ham is not given, the ham cut-off is lowered to the given spam cut-off if necessary.
         """
         if ham_cost is not None:
             if spam is not None or ham is not None:
@@ -223,10 +223,10 @@ def make_verdict(
     sender: "ListedSender | None" = None,
     tokens: Collection[str] = (),
 ) -> Verdict:
-    """Return the verdict on a scored message; a list of senders that names its own overrules it.
+    """Return the verdict on a scored message; a list that names its sender overrules the score.
 
-    tokens: of the message.  If it was not read whole, it may be spam whatever the rest says, so it
-    is `unsure` where its score says ham.
+    tokens: of the message.  A message that was not read whole is `unsure` where its score says ham,
+    because the unread part may be spam.
     """
     probabilities = dict(zip(metadata.settings.classes, score.probabilities, strict=True))
     verdict, reason = classify_score(metadata, score, cut_offs), None

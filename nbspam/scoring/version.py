@@ -42,10 +42,11 @@ if TYPE_CHECKING:  # only for annotations: classifying one message imports nothi
     AnyModel = str | Path | UnsavedModel
 
 CutOffsOf = Callable[[Metadata], CutOffs]
-# A table of the model's tokens pays from this many tokens of messages on.  Measured with a model of
-# 556,000 tokens: the first 44,000 tokens of mail (100 mails) take 0.53 s to look up and score in
-# the file, later ones 4.4 microseconds each, and 0.5 by the table; numpy takes 0.13 s to import,
-# and the table 0.29 s to read.  Loading numpy pays from 0.13 s / 3.9 microseconds = 33,000 tokens.
+# From this many tokens of messages on, a table of the model's tokens saves time.  Measured with a
+# model of 556,000 tokens: the first 44,000 tokens of mail (100 mails) take 0.53 s to look up and
+# score in the file, later ones 4.4 microseconds each, and 0.5 by the table; numpy takes 0.13 s to
+# import, and the table 0.29 s to read.  Loading numpy pays from 0.13 s / 3.9 microseconds = 33,000
+# tokens.
 BREAK_EVEN, _PER_TOKEN = 35_000, 0.03
 _BYTES_PER_TOKEN = 10  # in mail
 # Share of a taught mail's words that its class has learned.  A list's footer adds a few others.
@@ -69,7 +70,7 @@ class FilterVersion:
     ) -> None:
         """senders: the user's lists.
 
-        model, lookup, base: the model, its open file, and the base that it is read through.
+        model, lookup, base: the model, its open file, and the base whose counts are added.
         """
         self.classifier, self.cut_offs, self.senders = classifier, cut_offs, senders
         self.model, self.lookup, self.base = model, lookup, base
@@ -218,7 +219,7 @@ def open_version(
 ) -> FilterVersion:
     """Open a model; raises ModelError, and OptionError for its cut-offs.
 
-    base: the model that it is read through; then there need not be a file at `model`.
+    base: the model whose counts are added; then the file `model` need not exist.
     """
     lookup = None
     if not isinstance(model, str | os.PathLike):
@@ -281,9 +282,10 @@ def classify_messages(
     """Classify messages, in order; a message that cannot be read is skipped.
 
     Messages are classified in the process that tokenizes them, all with the same version.
-    pauses: whether reading the next message would block; earlier messages are not kept waiting.
+    input_blocks: whether reading the next message would block; earlier messages do not wait then.
     size: bytes of all messages; 0 if unknown.
-    is_bare: leave out the evidence of the scores: three quarters of what is sent between processes.
+    drop_evidence: leave out the scores' evidence, three quarters of the data sent between
+    processes.
     find_taught: give spam that the ledger has as ham the reason TAUGHT_AS_HAM.
     Raises NbspamError when a process dies, ModelError when the ledger is damaged.
     """

@@ -2,8 +2,8 @@
 
 It consists of arrays with the 64-bit hash and the row of each token, in the order of the hashes,
 and an index of the first hash for each value of the first bits.  One or two hashes share these
-bits, so a token is found in 0.05 microseconds (by bisection of a sorted batch in 0.11; in the file
-in 2).  Forked processes share the memory.
+bits, so finding a token takes 0.05 microseconds; bisection of a sorted batch takes 0.11, and a
+search in the file 2.  Forked processes share the memory.
 
 The hash is Python's keyed hash of the token's bytes (SipHash), whose key is new in each process
 that is not forked, so nobody can write words that collide.  Collisions between tokens of the model
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# Replacements for escaped characters in a key, which keep its order; they do not occur in JSON.
+# Replacements for escaped characters in a key; they do not occur in JSON, and keep the order of
+# keys.
 _BACKSLASH, _QUOTE = b"\\\0", b"\\\1"
 
 

@@ -102,7 +102,7 @@ _LEDGER = b"}-"  # sorts between the lines `},"learned": {` and `}}`
 
 
 def sort_key(line: bytes) -> bytes:
-    """Return the sort key of a line: tokens, then `},"learned": {`, the ledger, and `}}`."""
+    """Return a line's sort key; the order is tokens, `},"learned": {`, the ledger, `}}`."""
     key = line.rpartition(b": [")[0] or line
     return _LEDGER + key if key.startswith(b" ") else key
 
@@ -113,13 +113,13 @@ def row_text(row: Row) -> str:
     return f": [{', '.join(map(str, row))}]"
 
 
-@functools.lru_cache(maxsize=2)  # saves 1 ms each time that a command reopens model or base
+@functools.lru_cache(maxsize=2)  # saves 1 ms for each time that a command reopens a model or base
 def _metadata_in(text: bytes) -> tuple[Metadata, Any]:
     """Parse a model's first lines; return the metadata, and the file's derived fields.
 
     Raises MetadataError, ValueError, RecursionError.
     """
-    # The lines after them are replaced, to make a whole JSON object.
+    # With this end in place of all other lines, the text is a whole JSON object.
     fields = json.loads(text + b'\n"tokens": 0, "learned": 0}')
     return metadata.load_metadata(fields), fields.get("derived")
 
@@ -234,7 +234,8 @@ class Lookup:
         """Return a span's lines without commas; raises ModelError if they are not in order."""
         text = self.read(low, high - low).removesuffix(b"\n").removesuffix(b",")
         lines = text.split(b",\n") if text else []
-        if lines != sorted(set(lines)):  # like their keys, because no key starts with another key
+        # lines sort like their keys, because no key starts with another key
+        if lines != sorted(set(lines)):
             raise self.damage_error("its lines are not in order")
         return lines
 
@@ -243,7 +244,7 @@ class Lookup:
 
         prefix: ends with a colon.  Raises ModelError if a line that it reads is damaged.
         """
-        # In the order of the keys a semicolon follows a colon.
+        # Keys that start with the prefix are below the prefix with a semicolon for its colon.
         first, last = (f'"{prefix[:-1]}{end}'.encode() for end in ":;")
         spans = list(self.iter_spans([first, last]))
         for part in self.parts(spans[0][0], spans[-1][1]):
@@ -322,7 +323,7 @@ class Lookup:
                 try:
                     name = str(json.loads(key))
                 except ValueError:
-                    name = ""  # fails the comparison below
+                    name = ""  # this name fails the comparison below
             key = f' "{name}"' if is_ledger else token_key(name)
             # JSON can escape half of a surrogate pair, which UTF-8 cannot encode.
             is_same = (key + row_text(row)).encode("utf-8", "replace") == line
@@ -353,8 +354,9 @@ class Lookup:
     ) -> Iterator[tuple[int, int, int, int]]:
         """Yield the spans of the file that may contain lines with these sort keys.
 
-        Each comes as its start and end in the file, and the range of its keys in `wanted`, which is
-        sorted.  A span has whole lines, and at most `block` bytes unless a single line is longer.
+        Yields (start, end, first, last): the span's bytes in the file, and its keys
+        wanted[first:last].  wanted is sorted.  A span has whole lines, and at most `block` bytes
+        unless one line is longer.
         """
         keys, starts = self._copied_anchors()
         first = i = 0
@@ -505,7 +507,8 @@ def find_inconsistencies(path: FileName) -> tuple[Model, list[str]]:
     if not all(a is b or (None not in (a, b) and abs(a - b) < _BIAS_TOLERANCE) for a, b in pairs):
         wrong.append("its bias does not follow from its counts")
     settings, learned = model.metadata
-    times = map(sum, zip(*model.learned.values(), strict=True))  # the ledger may lack messages
+    # with fewer messages in the ledger than learned, nothing is wrong
+    times = map(sum, zip(*model.learned.values(), strict=True))
     wrong += [
         f"its ledger has {n_named} messages of {name} and it learned {n}"
         for name, n, n_named in zip(settings.classes, learned.messages, times, strict=False)

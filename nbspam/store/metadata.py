@@ -2,7 +2,7 @@
 
 The metadata is no larger than a mail, so it is read whole for every message; the tokens are not.
 It has two parts, the choices (`ModelSettings`) and the counts (`LearnedState`).  Derived numbers,
-such as the bias, are computed on demand.  Nothing in the file's JSON is trusted.
+such as the bias, are computed on demand.  Every value in the file's JSON is validated.
 """
 
 import json
@@ -21,7 +21,7 @@ from nbspam.tokens.kinds import NAMES, is_domain, is_host
 from nbspam.tokens.tokenized import NAME, TOKENIZER_VERSION, TokenizerOutputs
 
 N = TypeVar("N")
-# Whether these numbers of messages, not all 0, are within the learned messages of each class.
+# Returns whether the numbers are at most the learned messages of each class, and one is above 0.
 is_valid_row = event_model.event_model(BERNOULLI).is_valid_row
 
 SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
@@ -32,7 +32,7 @@ TRAINING = "training"  # fitted to every training message, each left out
 DEFAULT = "default"  # the prior, not fitted
 BASE = "base"  # the base's calibration (`scoring/base.py`)
 ORIGINS = (TRAINING, DEFAULT, BASE)
-# Above the limit every weight is 0; below the minimum logarithms lose all digits.
+# Smoothing above the limit makes every weight 0; below the minimum, logarithms lose all digits.
 ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
 MESSAGES_LIMIT = 2**53  # up to this limit, counts are exact in floating point
 
@@ -114,7 +114,7 @@ class ModelSettings(NamedTuple):
 
     @property
     def outputs(self) -> TokenizerOutputs:
-        """The numbers that the model counts in addition to a message's tokens."""
+        """The extras that the model counts in addition to a message's tokens."""
         return TokenizerOutputs(times=self.counts.counts_repeats, traits=self.has_traits)
 
 
@@ -130,7 +130,8 @@ class LearnedState(NamedTuple):
     trait_histograms: TraitHistograms = ()  # per trait and class; () in a model without traits
     columns: TableColumns = ()  # columns of the learned tables
     recent: tuple[Lesson, ...] = ()  # the last messages that refined the calibrations
-    before: tuple[Calibrations, ...] = ()  # the calibrations before `recent`; () if that is empty
+    # the calibrations before `recent`; () if `recent` is empty
+    before: tuple[Calibrations, ...] = ()
 
     def n_smaller_class(self, k: int) -> int:
         """Return the number of messages of class k or of all others, whichever is lower."""
@@ -167,7 +168,8 @@ class Metadata(NamedTuple):
     def label_noise(self) -> tuple[float, ...]:
         """The share of each class's labels that looked wrong when the calibrations were fitted.
 
-        The opening's calibration is ignored: a part of a message is too little to judge a label.
+        The opening's calibration is ignored, because the opening is too small a part of a message
+        to judge its label.
         """
         messages, scored = self.learned.messages, self.settings.scored_classes
         shares = [0.0] * len(messages)
@@ -196,7 +198,7 @@ class Metadata(NamedTuple):
 
     @property
     def size(self) -> event_model.TrialTotals:
-        """The totals to which the tokens' counts belong."""
+        """The messages and trials, per class, in which tokens were counted."""
         learned = self.learned
         return self.settings.counts.size(learned.count_histograms, learned.messages)
 
@@ -385,8 +387,8 @@ def _load_tokenizer_version(tokenizer: Any) -> int:
     return rules
 
 
-# A field's types, lowest and highest number, and depth of lists or objects around the numbers.  NaN
-# is within no bounds, and the type of true is not int.
+# A field's types, lowest and highest number, and depth of lists or objects around the numbers.  So
+# NaN, which no bound contains, and true, whose type is bool, are refused.
 _Bounds = tuple[Collection[type], float, float, int]
 _WHOLE, _REAL = {int}, {int, float}
 _NATS, _SMOOTHING = (_REAL, -1e15, 1e15), (_REAL, 0, ALPHA_LIMIT, 0)
@@ -494,7 +496,8 @@ def _load_state(fields: dict[str, Any], settings: ModelSettings) -> LearnedState
         highest = MESSAGES_LIMIT if n_messages and settings.counts.counts_repeats else n_messages
         if not all(0 <= count <= highest for count in counts[-1]):
             raise ValueError("a count histogram of more messages than were learned")
-    # Only the shape of the other derived numbers; `lookup.find_inconsistencies` compares them.
+    # Checks only the shape of the other derived numbers; `lookup.find_inconsistencies` compares
+    # their values.
     bias = [0 if b is None else b for b in derived["bias"]]
     _list(_numbers({"bias": bias}, "bias"), n), _numbers(derived, "tokens")
     hosts, domains = (

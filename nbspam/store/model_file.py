@@ -25,7 +25,8 @@ from nbspam.store.writing import DEFAULT_WAIT, LockWait
 _LINES_PER_BLOCK = 20_000
 Write = Callable[[IO[bytes]], None]
 KeyOf = Callable[[str], str]
-digest_key = ' "{}"'.format  # the start of its line; the blank distinguishes it from tokens
+# the start of a ledger's line; the blank distinguishes it from a token's line
+digest_key = ' "{}"'.format
 
 
 def write_model(
@@ -115,12 +116,13 @@ def updating_model(
     """Lock a model; yields the open model and a function that replaces it.
 
     A model that another program has changed, restored or copied is checked whole.  With a million
-    tokens this takes 3.4 s of CPU and 180 MB, too much for every update, which takes 0.1 s.
+    tokens the check takes 3.4 s of CPU and 180 MB, too much for every update: an update takes 0.1
+    s.
     may_be_new: the model may be missing; then None is yielded instead of a model.
     Raises ModelError: the model is missing, damaged, locked, or cannot be written.
     """
     if isinstance(place, UnsavedModel):
-        with place.lock, open_model(place) as own:  # no other process changes it
+        with place.lock, open_model(place) as own:  # no other process can change an unsaved model
             yield own, place.put
         return
     with writing.locked(place, wait) as real, ExitStack() as stack:

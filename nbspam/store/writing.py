@@ -1,9 +1,9 @@
 """Writing a model: one writer at a time, and the new file replaces the old file in one step.
 
 The lock is on a file next to the model, because the model's own inode changes with every write.
-The lock's file stays, unless no model was written, and contains a stamp of the last write.  A
-writer that gets the lock checks that its file still exists, because another writer could lock a new
-file while it waits for the old one.
+The lock's file contains a stamp of the last write; it is removed only if no model was written.  A
+writer that gets the lock checks that the lock's file is still there, because the last holder may
+have removed the file and another writer may have locked a new one.
 
 A writer polls instead of waiting in a system call, which only a signal could interrupt, and Python
 delivers signals only to the main thread.
@@ -118,7 +118,8 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], kind: str
     """Replace a `locked` model by the output of `write`, with `atomic_replacement`."""
     with atomic_replacement(path, kind) as file:
         write(file)
-    with suppress(OSError):  # on a full disk; then the next update checks the whole model
+    # on a full disk the stamp is missing, and the next update checks the whole model
+    with suppress(OSError):
         handle = os.open(_lock_path(path), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
         with os.fdopen(handle, "wb") as lock:
             lock.write(_stamp(path))
@@ -147,9 +148,9 @@ _BUFFER_BYTES = 1 << 18
 def copy_permissions(handle: int, path: Path) -> None:
     """Give an open file the group, mode and access list of the file at `path`, if it exists.
 
-    Only root can give a file to another owner, and users only to their own groups.  If group or
-    list cannot be kept, the group gets the rights of all others, because its bits were another
-    group's.
+    Only root can change the owner, and users can give a file only to their own groups.  If the
+    group or the list cannot be kept, the file's new group gets the rights of everybody, because the
+    group's old rights were meant for the old group.
     """
     try:
         old = path.stat()
@@ -171,7 +172,7 @@ _ACL_ATTRIBUTE = "system.posix_acl_access"
 def _copy_acl(handle: int, path: Path) -> bool:
     """Copy the access control list of the file at `path` to an open file; False if that fails.
 
-    A folder's default list must not allow more than the old file did.
+    Without it, the folder's default list may allow more than the old file did.
     """
     if sys.platform != "linux":
         return True
@@ -204,7 +205,7 @@ def temporary_files() -> Iterator[None]:
     except OSError as error:
         is_nowhere = error.errno == errno.ENOENT and not error.filename  # how `tempfile` reports it
         if error.errno not in _DISK_FULL and not is_nowhere:
-            raise  # it may come from the messages that a program passes in
+            raise  # the error may come from the messages that a program passes in
         import tempfile  # takes 5 ms, and one message does not need it
 
         folder = "TMPDIR" if is_nowhere else tempfile.gettempdir()
@@ -254,7 +255,7 @@ def _warn(sentence: str) -> None:
 
 
 class LockWait(NamedTuple):
-    """How long a writer waits for a lock, and how it reports that."""
+    """How long a writer waits for a lock, and how the writer reports the wait."""
 
     # Seconds.  Pruning holds the lock longest: a minute for five million tokens.
     limit: float = 300.0
@@ -280,7 +281,7 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
         mode = stat.S_IFREG  # the model will be created
     except OSError as error:  # links in a circle, a file in a folder's place
         raise unwritable_error(path, error) from error
-    except ValueError as error:  # such as a NUL in it
+    except ValueError as error:  # such as a NUL in the name
         raise ModelError(f"{path}: no file can have this name", Remedy.NAME_MODEL) from error
     if stat.S_ISDIR(mode):
         raise ModelError(f"{path}: is a folder", Remedy.NAME_MODEL)
@@ -316,7 +317,8 @@ def _acquire(path: Path, lock: Path, wait: LockWait) -> int:
                             f"{path}: waiting for its lock {lock}, held by another program"
                         )
                     time.sleep(_INTERVAL)
-                # If its holder has removed it, another writer may have locked a new file.
+                # If the last holder has removed the lock's file, another writer may have locked a
+                # new one.
                 if _is_at(handle, lock):
                     handles.pop_all()
                     return handle
@@ -344,13 +346,13 @@ def _open_lock(path: Path, lock: Path) -> int:
     while True:
         try:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            os.fchmod(handle, 0o600)  # whatever the umask
+            os.fchmod(handle, 0o600)  # the umask may have removed rights
             give_to_owner(handle, path)
         except FileExistsError:
             try:
                 return os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
             except FileNotFoundError:
-                continue  # another writer has just removed it
+                continue  # another writer has just removed the lock's file
             except OSError as error:
                 if error.errno == errno.EROFS:
                     raise unwritable_error(path, error) from error

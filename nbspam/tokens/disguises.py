@@ -3,9 +3,9 @@
 Spam writes `fr\u200bee`, `ｆｒｅｅ` or `frее` (in part Cyrillic) so that a filter sees no "free".
 Each kind of trick leaves a token.
 
-Most texts are Western: Windows-1252 can encode them.  Their bytes are looked up in tables, at a
-fraction of the time of a pattern.  Both ways give the same tokens, so that an emoji changes nothing
-else in a text (a test compares them).
+Most texts are Western: Windows-1252 can encode them.  Their bytes are looked up in tables, in a
+fraction of the time of a pattern.  Tables and patterns give the same tokens (a test compares them),
+so an emoji in a text does not change its other tokens.
 """
 
 import contextlib
@@ -85,7 +85,7 @@ _TRICK_BYTES = bytes([*range(9), *range(14, 28), 127, 0xAD])  # in Western texts
 _SPLIT_WORD = lazy_pattern(
     f"[A-Za-z\u00c0-\u024f\u0370-\u052f][{_CONTROLS}{INVISIBLES}][A-Za-z\u00c0-\u024f\u0370-\u052f]"
 )
-# Marks that do not combine with a Latin letter into one character: overlays, or many marks.
+# Marks that do not combine with a Latin letter into one character: an overlay, or several marks.
 _LATIN_MARKS = "\u0300-\u036f"
 _DECORATION = lazy_pattern(f"(?<=[A-Za-z\u00c0-\u024f\u1e00-\u1eff])[{_LATIN_MARKS}]+")
 _OVERLAY = lazy_pattern(f"[A-Za-z](?:[\u0334-\u0338]|[{_LATIN_MARKS}]{{3}})")
@@ -97,7 +97,7 @@ _STYLED_LETTERS = (
 )
 _STYLED = lazy_pattern(f"[{_STYLED_LETTERS}]")
 _FLAGS = "\U0001f1e6-\U0001f1ff"
-_REGIONAL = lazy_pattern(f"[{_FLAGS}]{{3,}}")  # two are a flag
+_REGIONAL = lazy_pattern(f"[{_FLAGS}]{{3,}}")  # two such characters are a flag
 # Sorted, because `any_in_ranges` looks at the first and the last range.  Without ™ (U+2122): a
 # Western text's `Dell™` gives the token `dell`, so every text's must.
 COMPATIBLES = (
@@ -129,9 +129,10 @@ _FEW = 8
 
 
 def any_in_ranges(characters: Set[str], ranges: str) -> bool:
-    """Return whether a character is in one of the ranges; True without a look at many characters.
+    """Return whether a character is in one of the ranges.
 
-    So a few emoji in a mail do not cause patterns to be compiled, which takes 7 ms for all of them.
+    Returns True for many characters without a search.  A few emoji in a mail do not cause patterns
+    to be compiled, which takes 7 ms for all of them.
     """
     near = [character for character in characters if ranges[0] <= character <= ranges[-1]]
     return len(near) > _FEW or any(
@@ -163,7 +164,7 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
     if any_in_ranges(characters, "\u0300-\u036f"):
         import unicodedata
 
-        # Remove the marks that do not combine with the letter before them.
+        # Remove marks that do not combine with the letter before the mark.
         if _OVERLAY.search(text):
             tricks.add("trick:marks")
         text = _DECORATION.sub("", unicodedata.normalize("NFC", text))

@@ -128,9 +128,9 @@ _field_tokens = Memo(_tokens_of, limit=1 << 12)
 #
 # All fields listed here except the Subject (which is text), including mailing lists' fields, are
 # split into pieces of 3 to 30 letters, digits, dots, hyphens and underscores that start with a
-# letter, with one of five prefixes.  IP addresses are tokens as a whole, as /24 and as /16, and so
-# is the name of a field with a value.  Days, months, time zones, and random letters (queue and
-# message ids) are not tokens.
+# letter, with one of five prefixes.  An IP address gives three tokens: the address, its /24 and its
+# /16.  The name of a field with a value is a token, too.  Days, months, time zones, and random
+# letters (queue and message ids) are not tokens.
 #
 # Nobody can list all fields that fetchers, filters and mail stores write after arrival, so this
 # list has the fields that senders, mailers and lists write: those in IANA's registry of message
@@ -157,10 +157,10 @@ CHANNEL_FIELDS = dict.fromkeys([*_FIELDS, *_WRITTEN_BEFORE], _OTHER) | {
     "to": RECIPIENT.prefix,
     "cc": RECIPIENT.prefix,
 }
-# Fields are split in this order until there are enough tokens, so that a list of recipients does
-# not crowd out the relays.
+# Fields are split in this order until there are enough tokens.  A long list of recipients comes
+# late, so it cannot crowd out the relays.
 _ORDER = tuple(kind.prefix for kind in (RECEIVED, RETURN_PATH, SENDER, OTHER_FIELD, RECIPIENT))
-# Only the host after the @ of an id is a token, because the part before it is always new.
+# Only the host after the @ of an id is a token, because the part before the @ is always new.
 _IDS = frozenset({"message-id", "in-reply-to", "references", "content-id", "resent-message-id"})
 _AFTER_HOST = re.compile("[>\n]")
 _TIMES = frozenset(
@@ -234,10 +234,9 @@ def collecting_host(received: str) -> str:
     """Return the server that received the message, "-" if no field names it.
 
     received: the Received lines, the topmost first.  The host follows the last `by` of the topmost
-    line.  Skips text that the sender can write: comments, and the name in its greeting (HELO),
-    which is before that `by`.
-    An address is replaced by its network, because some providers use a new address for nearly each
-    mail.
+    line.  Skips text that the sender can write: comments, and the name in the greeting (HELO),
+    which is before that `by`.  An address is replaced by its network, because some providers use a
+    new address for nearly each mail.
     """
     line = received.partition("\n")[0][:_RECEIVED_LIMIT].lower()
     while (shorter := _COMMENT.sub(" ", line)) != line:

@@ -10,9 +10,9 @@ or a rule of a style sheet for `*`, one element, one class or one id asks for th
     a height or width of 0 with overflow:hidden
     left, right, top, bottom, text-indent, margin-left or margin-top of at most -500 px
 
-Each leaves a token, except for the first 250 letters of a page: mail programs show a hidden
-preheader in the list of messages, so it counts like text in plain sight.  Without a token, these
-count for spam only:
+Each way of hiding leaves a token, except in the first 250 letters of a page: mail programs show a
+hidden preheader in the list of messages, so it counts like text in plain sight.  Without a token,
+these count for spam only:
 
     text behind </html>, such as the lines that mailing lists and spammers append
     <title>, <iframe>, <textarea> and other elements whose content is not parsed as HTML
@@ -61,7 +61,7 @@ _ATTRIBUTE = lazy_pattern(
 _LINK = lazy_pattern(
     r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})"
 )
-# Tags that end a word.  It continues behind all others, including unknown tags:
+# Tags that end a word.  A word continues behind all other tags, also unknown ones:
 # `v<b>ia</b>g<wbr>ra` is one word to the reader.
 _BLOCK = frozenset(
     "address article aside base blockquote body br caption center col colgroup dd "
@@ -73,7 +73,8 @@ _BLOCK = frozenset(
 )
 _VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
 _SHOWN_ATTRIBUTES = frozenset("alt title value placeholder label srcdoc".split())
-# A tag that opens closes an open tag of the first names, unless one of the second is further in.
+# An opening tag of this name closes the innermost open tag of the first names, unless a tag of the
+# second names is open inside it.
 _CELLS = frozenset({"td", "th", "tr", "table"})
 _CLOSED_BY: dict[str, tuple[Collection[str], Collection[str]]] = {
     "p": (("p",), _CELLS | {"div"}),
@@ -128,14 +129,15 @@ def _embedded_text(value: str) -> str:
 
         for _ in range(3):  # data: URLs inside each other
             value = _BASE64_URL.sub(_decode_base64, unquote(value))
-    # Both with tags removed, which joins the words that they part, and with all that is in tags.
+    # Read in two ways: without tags, which joins words that tags separate, and with the text in
+    # tags.
     return f"{_ANY_TAG.sub('', value)} {value.replace('<', ' ')}" if "<" in value else value
 
 
 # Colours: red, green and blue, 0 to 255; or one of these.
 Colour = tuple[int, ...]
 _UNKNOWN, _TRANSPARENT, _WHITE = (), (-999,), (255, 255, 255)
-# Colours that differ by less, added up over red, green and blue, look the same.
+# Two colours look the same if their differences in red, green and blue add up to less.
 _SAME_COLOUR_BELOW = 48
 # The names of CSS near white or black, where text is hidden, and those that mails use most.
 _NAMED = dict(
@@ -410,7 +412,7 @@ class _TextState(NamedTuple):
     back: Colour = _WHITE
 
 
-# Tags further in cannot show text in these.
+# The states in which no tag further in can show text.
 _GONE, _BEHIND_THE_END = _TextState("hidden"), _TextState("end")
 
 
@@ -464,9 +466,10 @@ def read_page(source: str) -> Page:
     seen: list[str] = []
     spellings: dict[int, str] = {}  # place in `seen` -> letters of a picture there
     tricks: set[str] = set()
-    preheader = _MAX_PREHEADER  # letters that it may still have
+    preheader = _MAX_PREHEADER  # letters that the preheader may still have
     sheet = _sheets[css]
-    parsed = [sheet[tag] for tag in tags]  # once: a page may have more tags than the memo holds
+    # each tag once, because a page may have more tags than the memo holds
+    parsed = [sheet[tag] for tag in tags]
     for text, reason in _hidden_texts(texts, parsed, contents, seen):
         if reason in _TRICKS and preheader >= 0:
             preheader -= (
@@ -486,7 +489,7 @@ def read_page(source: str) -> Page:
     return Page(unescape("".join(seen)), unescape(" ".join(unseen)).strip(), links, tricks)
 
 
-# An open tag: its name, the gap behind it, and the reading before it.
+# An open tag: its name, the replacement to put where the tag is closed, and the state before it.
 _Open = tuple[str, str, _TextState]
 
 

@@ -1,8 +1,9 @@
 """The kinds of a message's tokens, and its traits: the complete lists.
 
 A token is a word, a number, a bigram or `kind:value`; words have no colon, so they never equal the
-other tokens.  A kind has a meaning and a channel of the evidence, and tells an explanation whether
-to show its tokens separately.  docs/research/ideas-tried.md measures the kinds.
+other tokens.  Each kind has a meaning, a channel (the group of words that its tokens belong to),
+and a flag for tokens that mean little to a reader by themselves.  docs/research/ideas-tried.md
+measures the kinds.
 
 A trait is a number that describes a message independently of its words.  Traits are integers on one
 of three scales, so that learning in any order and forgetting are exact, and histograms are small:
@@ -12,8 +13,8 @@ of three scales, so that learning in any order and forgetting are exact, and his
     share   round(100 n / total): a percentage, 0 if the total is 0
     count   n itself, at most 99
 
-A step is as wide as an irrelevant difference; the histograms are smoothed to kernel densities.
-Traits describe the text as a reader sees it, in all parts together, and the message's form.
+Differences below one step do not matter, and kernel densities smooth the histograms.  Traits
+describe the text as a reader sees it, in all parts together, and the message's form.
 """
 
 import math
@@ -21,8 +22,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 # Channels: the text; the fields that sender and mail program wrote; the route in the header; the
-# opening; the host that received the mail, and its domain.  The last two are not evidence: they
-# measure trust in the route, and how familiar the mail is.
+# opening; the host that received the mail, and its domain.  Host and domain are not evidence: they
+# measure the trust in the route, and the doubt of a mail.
 CHANNELS = range(6)
 TEXT, FIELDS, HEADER, OPENING, HOST, DOMAIN = CHANNELS
 
@@ -100,7 +101,7 @@ def channel_of(token: str) -> int:
 
 
 def channels_of(tokens: Iterable[str]) -> list[int]:
-    """Return the channel of each token; takes a third of the time for many tokens."""
+    """Return the channel of each token, in a third of the time of `channel_of`."""
     names = [token[: token.find(":") + 1] for token in tokens]  # with the colon; "" for a word
     channels = {name: channel_of(name) for name in set(names)}
     return list(map(channels.__getitem__, names))

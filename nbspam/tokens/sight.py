@@ -63,7 +63,8 @@ class Sight:
     def compare_versions(self) -> tuple[list[str], list[list[str]]]:
         """Add the tokens of alternatives.
 
-        Return the texts in plain sight, and the texts of each version that is only partly so.
+        Returns the texts in plain sight, and the texts of each version that is only partly in plain
+        sight.
         """
         disputed: list[list[str]] = []
         for alternative in self._alternatives.values():
@@ -73,7 +74,7 @@ class Sight:
     def cut(self, max_tokens: int) -> bool:
         """Keep the first and last max_tokens / 2 tokens; return whether tokens were lost.
 
-        Attachments' tokens fill the rest, and losing them does not count.
+        Attachments' tokens then fill up to max_tokens; leaving some of these out is not reported.
         """
         tokens = self.certain | self.doubtful
         n_lost = len(tokens) - max_tokens
@@ -117,7 +118,7 @@ class _Alternative:
     def compare(self, certain: Tokens, doubtful: Tokens) -> list[list[str]]:
         """Add the certain and the doubtful tokens.
 
-        Return the texts of each version if no version counts whole.
+        Returns the texts of each version if no version counts whole.
         """
         versions = list(self._versions.values())
         if not versions:

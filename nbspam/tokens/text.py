@@ -1,7 +1,7 @@
 """The tokens of plain text: words, numbers, money, pairs of words, links, punctuation.
 
-A token is a word in lower case, or `kind:value`; words have no colon, so the two never meet.
-docs/research/ideas-tried.md measures the value of each kind.
+A token is a word in lower case, or `kind:value`; a word has no colon, so it never equals the other
+kind of token.  docs/research/ideas-tried.md measures the value of each kind.
 """
 
 import itertools
@@ -160,7 +160,7 @@ SIGNS = frozenset('!?*$£€%&/:;()@+=#~"')
 
 # Longer runs are random letters, encoded data or text without spaces, which do not occur again.
 WORD_LIMIT = 30
-# Searching such a run takes a sixth of the time of measuring the words' lengths.
+# Searching for long runs takes a sixth of the time of measuring all words' lengths.
 _RUNS, _LONG_RUN = b"a" * 32 + b" " + b"a" * 223, b"a" * (WORD_LIMIT + 1)
 _TRIGRAM = TRIGRAM.prefix
 # The first SHORT characters of a text without a mail's header (an SMS, a row of a table) have extra
@@ -181,7 +181,7 @@ def words_of(lower: str) -> list[str]:
     if (data := western_bytes(lower)) is not None:
         data = data.translate(_WORD_BYTES)
         has_long = _LONG_RUN in data.translate(_RUNS)
-        if data.isascii():  # as three Western texts in four are: but for a © or a hard blank
+        if data.isascii():  # 75 % of Western texts are ASCII except for a © or a hard blank
             words = _ASCII_WORD.findall(data.decode("ascii"))
         else:
             words = _PLAIN_WORD.findall(data.decode("cp1252"))
@@ -235,7 +235,7 @@ def _links_and_words(text: str) -> CutText:
     if "://" in lower or "www." in lower:
         # A link's pieces do not count as words, because a mailing list's footer would give a dozen
         # words (P5: 1-ROCA% 0.47 with them, 0.31 without).
-        pieces = LINK.split(lower)  # every second one is a link
+        pieces = LINK.split(lower)  # every second piece is a link
         lower, links = " http ".join(pieces[::2]), pieces[1::2]
     lower, is_spelled = undo_letter_spacing(Prepared(lower))
     return CutText(links, words_of(lower), is_spelled)
@@ -288,8 +288,8 @@ def _punctuation(text: Text, collect: Callable[[list[bytes]], Iterable[bytes]]) 
 def short_text_tokens(text: str) -> list[str]:
     """Return the extra tokens of a text of SMS length: written words, signs, capitals, trigrams.
 
-    As often as they occur.  Capitals are counted only here, because in every text they took 18 µs a
-    mail and made no difference.  For SMS they make a difference:
+    Each token is returned as often as it occurs.  Only short texts have a token for capitals,
+    because it took 18 µs a mail and made no difference there.  For SMS it makes a difference:
 
         capitals    ham blocked after 50 SMS of each class    1-ROCA% in P1
         counted     1.9 %                                     0.1354
@@ -356,7 +356,7 @@ _host_names = Memo(_names_of_host, limit=1 << 12)
 # Digits are 0.  Scripts without spaces (Chinese, Thai) are split into pairs.
 
 _FIRST, _ALL = 500, 12_000  # characters
-_BLANKS = 4  # the first _FIRST characters are searched in this many times as many, with blanks
+_BLANKS = 4  # _FIRST characters without blanks are searched in _BLANKS times as many characters
 _CUT, _CUT_SIGNS = 5, 12
 # The letters that `_LETTERS` matches, including ¹ and ½.
 _LETTER_BYTES = bytes(b for b, c in enumerate(WESTERN) if c.isalnum() and not c.isdecimal())

@@ -154,7 +154,7 @@ def _part_tokens(part: Part) -> dict[str, None]:
 
 _DIGITS = re.compile(r"\d+")
 _DIGITS_ALONE = western_table("0123456789".__contains__)
-# Western bytes except capitals, letters and visible characters, which remain if these are deleted.
+# Bytes to delete from a Western text so that capitals, letters or visible characters remain.
 _NO_CAPITALS, _NO_LETTERS, _BLANKS = (
     bytes(byte for byte in range(256) if table[byte] == 32)
     for table in (western_table(str.isupper), western_table(str.isalpha), VISIBLE_SHAPE)
@@ -260,12 +260,12 @@ def digest_of(
     texts: the decoded texts of the message's parts.
 
     A mail is recognised by its Message-ID (`identity_of`), whatever programs on its route added or
-    rewrote; without a Message-ID, by its Subject and text.  The digest leaves out its tokens,
-    because a copy with a list's footer is the same mail; unlearning the copy removes the tokens
-    that both have.
+    rewrote; without a Message-ID, by its Subject and text.  The digest leaves out a mail's tokens,
+    because the mail with a list's footer is the same mail.  Unlearning such a copy removes the
+    tokens that both have.
 
-    In a plain text's tokens digits are 0, but "offer 1" and "offer 2" are two messages, so the
-    digest includes the text in addition to the counted data.
+    The digest of a plain text includes the text next to the tokens, because "offer 1" and "offer 2"
+    are two messages, but every digit is 0 in their tokens.
     """
     from _blake2 import blake2b  # importing it from hashlib takes 4 ms: OpenSSL
 
@@ -318,8 +318,8 @@ def excerpt_of(message: Message, texts: list[VisibleText], limit: int) -> Excerp
 def printable(text: str) -> str:
     """Make a text printable: without control characters except line feeds, and format characters.
 
-    So it can neither control a terminal nor change the reading direction.  Merges repeated blanks
-    and blank lines.
+    So it can neither control a terminal nor change the reading direction.  Also merges repeated
+    blanks and blank lines.
     """
     lines = [" ".join(line.split()) for line in text.split("\n")]
     single_spaced = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
@@ -372,7 +372,7 @@ class TokenizedMessage(NamedTuple):
 
     @property
     def is_mail(self) -> bool:
-        """Whether the message has a mail's header, which gives a collector's token."""
+        """Whether the message has a mail's header, and so a token of the receiving host."""
         return f"\n{COLLECTED_BY.prefix}" in "\n".join(["", *self.tokens])
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -404,7 +404,7 @@ def tokenize(
     """Tokenize a parsed message.
 
     digest: whether to compute the digest for the ledger.  size: as in `TokenizedMessage`.
-    outputs: the extras that the model counts, which are also in the digest; an excerpt; lists.
+    outputs: what to compute; the extras that the model counts are part of the digest too.
     """
     texts: list[VisibleText] | None = None if outputs[:3] == TOKENS_ONLY[:3] else []
     hidden_tokens: set[str] = set()
@@ -412,7 +412,7 @@ def tokenize(
     extras, excerpt = NO_EXTRAS, None
     if texts is not None:
         times = repeated_tokens(texts, bool(message.headers)) if outputs.times else {}
-        if not LIMITS.isdisjoint(tokens):  # some may be left out
+        if not LIMITS.isdisjoint(tokens):  # some tokens may be left out
             times = {token: n for token, n in times.items() if token in tokens}
         extras = TokenExtras(times, message_traits(message, texts) if outputs.traits else ())
         if outputs.excerpt:
