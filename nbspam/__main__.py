@@ -1,8 +1,9 @@
 """The program `nbspam`: it runs the commands, and passes the message on when they fail.
 
-What `nbspam classify -p` reads comes out again, whatever of nbspam is damaged or missing: so all
-else is imported under the `try` of `run`.  A message that cannot be written, or a Python that does
-not start, is for the caller: the recipes of docs/mail-recipes.md keep the message themselves.
+`nbspam classify -p` writes the message that it reads, even if a module of nbspam is damaged or
+missing, so all other modules are imported under the `try` of `run`.  If the message cannot be
+written, or Python does not start, only the calling program can keep the message, as in the recipes
+of docs/mail-recipes.md.
 """
 
 import gc
@@ -11,8 +12,8 @@ import sys
 
 # Objects allocated before the garbage collector runs: one message makes 30,000 and hardly a cycle,
 # a server makes more over time.  With `_exit` below, this saves half of the time that a message
-# takes beyond its imports: 74 ms in all, 70 with this, 67 with `_exit`, 63 with both;
-# `import click, email.parser, json, mmap` takes 56.
+# takes beyond its imports: a message takes 74 ms in all, 70 with this setting, 67 with `_exit`, and
+# 63 with both; `import click, email.parser, json, mmap` takes 56 ms.
 _GC_THRESHOLD = 100_000
 
 # As errors.py has them.

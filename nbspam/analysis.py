@@ -68,7 +68,8 @@ class Matrix(NamedTuple):
     2
     """
 
-    counts: "Presence"  # (n_messages, n_tokens): 1 of each token that a message has, or how often
+    # (n_messages, n_tokens): 1 for each token that a message has, or its number of occurrences
+    counts: "Presence"
     labels: list[str | None]  # None for messages without a label in the source
     tokens: list[str]  # the columns' tokens
     sources: list[str]  # where each message came from
@@ -86,7 +87,7 @@ def matrix(
     times: bool = False,
     jobs: int = 1,
 ) -> Matrix:
-    """Return messages as a matrix of the tokens that nbspam counts; source: as of `nbspam.train`.
+    """Return messages as a matrix of the tokens that nbspam counts; source: as in `nbspam.train`.
 
     A DataFrame needs no labels, and a list may have only messages.
     times: count how often a message has a token, and not whether it does.  jobs: processes.
@@ -131,7 +132,7 @@ class Results(results.Results):
         """Draw the ROC curve, the "confusion" matrix or the "calibration" with matplotlib.
 
         ax: axes to draw on; by default new ones.
-        Returns an object with `ax_` and `figure_`, as scikit-learn's displays have them.
+        Returns an object with `ax_` and `figure_`, like scikit-learn's displays.
         Raises OptionError, and NbspamError without matplotlib.
 
         >>> nbspam.evaluate(pairs, folds=2).plot("confusion").ax_.get_xlabel()
@@ -164,9 +165,9 @@ def evaluate(
     folds: cross-validate; train_first: train on the first messages, a number or a percentage such
     as "70%", and test on the rest; online: classify, then learn, this many messages at a time;
     without any of them leave-one-out.
-    seed: shuffle the messages before they are split into folds.  The rest is as of `nbspam.train`.
-    The result has `figures.values`, a dict, `predictions`, a DataFrame of n_messages rows, and
-    `plot`.
+    seed: shuffle the messages before they are split into folds.  The other arguments are as in
+    `nbspam.train`.  The result has `figures.values`, a dict, `predictions`, a DataFrame of
+    n_messages rows, and `plot`.
     Raises SourceError, TableError, TrainingError and OptionError.
 
     >>> results = nbspam.evaluate(pairs, folds=2)

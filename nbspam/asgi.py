@@ -2,9 +2,9 @@
 
     NBSPAM_MODEL=model.json NBSPAM_TOKEN=secret uvicorn nbspam.asgi:app
 
-`application` makes one of a filter, to mount in another application.  All processes share the model
-file: each sees what any of them has learned.  docs/web.md describes its use, and openapi.json,
-which it serves, each request.
+`application` makes an ASGI application from a filter, to mount in another application.  All
+processes share the model file, so each knows what any of them has learned.  docs/web.md describes
+how to use it; each request is described in openapi.json, which the application serves.
 """
 
 import hmac
@@ -37,7 +37,7 @@ except ImportError as error:
     raise ImportError(needs_extra("nbspam.asgi", "starlette", "http")) from error
 
 MAX_BYTES = 4 << 20  # bytes of a request body
-_LOCK_SECONDS = 10.0  # a lesson waits as long for other processes' lessons
+_LOCK_SECONDS = 10.0  # seconds that a lesson waits for other processes' lessons
 _JSON, _MAIL = "application/json", "message/rfc822"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -52,9 +52,10 @@ class Lesson(NamedTuple):
 def application(
     spam_filter: Filter, token: str | None = None, max_bytes: int = MAX_BYTES
 ) -> Starlette:
-    """Return an ASGI application of a filter.
+    """Make an ASGI application from a filter.
 
-    token: required of those who teach, as `Authorization: Bearer TOKEN`; without one nobody can.
+    token: clients that teach must send `Authorization: Bearer TOKEN`; without a token nobody can
+    teach.
     max_bytes: the longest body of a request.
 
     >>> from nbspam.asgi import application
@@ -235,7 +236,7 @@ class _Service:
                 if len(body) > self._max_bytes:
                     problem = f"the body is longer than {self._max_bytes:,} bytes"
                     raise HTTPException(413, f"{problem}; send a shorter message")
-        except ClientDisconnect as error:  # nobody reads the answer; it is counted
+        except ClientDisconnect as error:  # nobody reads this answer, but it is counted
             raise HTTPException(400, "the client disconnected; send the whole body") from error
         if form == _MAIL:
             return Lesson(bytes(body), request.query_params.get("label"))

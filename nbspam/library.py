@@ -48,13 +48,14 @@ def train(
         out.  encoding: of a table.
     strict: raise SourceError for the first message that cannot be read, instead of skipping it,
         and TrainingError for a class of a few messages next to two large classes.
-    alpha: smoothing, in messages.  prior: P(spam), if not the share learned.
+    alpha: smoothing, in messages.  prior: P(spam); by default its share of the learned messages.
     scoring: "evidence", combined and calibrated, or "sum", the textbook's posterior.
     event_model: how tokens are counted: "bernoulli", "multinomial", "complement" or "none".
-    traits: "none", "gaussian" or "kernel"; by default kernel, and none with the sum.
-    variance_smoothing, variance_prior, shared_variance: as `bayes/trait_model.py` has them.
-    spam_label: the class that counts as spam, if none is called so.  jobs: processes.
-    Raises NbspamError: of a source, a table, training, an option, or ModelError for lack of room.
+    traits: "none", "gaussian" or "kernel"; by default "kernel", and "none" with "sum".
+    variance_smoothing, variance_prior, shared_variance: as in `bayes/trait_model.py`.
+    spam_label: the class that counts as spam, if it is not called spam.  jobs: processes.
+    Raises NbspamError: SourceError, TableError, TrainingError, OptionError, or ModelError if a disk
+    is full.
 
     >>> nbspam.train([("spam", "win a prize"), ("ham", "lunch at noon")]).classes
     ('ham', 'spam')
@@ -124,14 +125,16 @@ def open(  # noqa: A001 (as `nbspam.open`)
 ) -> Filter:
     """Return the filter of a model file; close it, or use it as a context manager.
 
-    spam_cutoff, ham_cutoff: above the one a message is spam, up to the other ham; by default the
-        model's own.  ham_cost: instead, how many times worse a false positive is.
+    spam_cutoff, ham_cutoff: a message is spam above spam_cutoff and ham up to ham_cutoff; by
+    default the model's cut-offs.  ham_cost: sets both cut-offs; how many times worse a false
+    positive is than a false negative.
     trust_elsewhere: whether mail by servers whose mail was not learned is called spam as easily.
-    base: the file of a shared model beneath; then there need not be one at `path` yet.
-    allow, block: senders of mail that is never spam, and of mail that is: `boss@example.org`,
+    base: the file of a shared model whose counts are added; then the file at `path` may be missing.
+    allow, block: the senders whose mail is never spam, and whose mail is always spam:
+    `boss@example.org`,
         `@example.org`, `*@*.example.org`, or `file:NAME` of a file of such lines.
     auth_host: the server, or servers, whose Authentication-Results prove who sent a mail.
-    trust_from: whether to believe From without that.
+    trust_from: whether to believe From without such a proof.
     Raises ModelError when the file cannot be used, OptionError for impossible cut-offs or senders.
 
     >>> with nbspam.open("model.json", spam_cutoff=0.99) as opened:
@@ -151,7 +154,7 @@ def open(  # noqa: A001 (as `nbspam.open`)
 
 
 class _ChosenCutOffs(NamedTuple):
-    """The cut-offs that a program gives; with a method, so that a filter can be pickled."""
+    """The cut-offs that a program gives; a filter with a local function could not be pickled."""
 
     spam: float | None
     ham: float | None

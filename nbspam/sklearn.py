@@ -35,10 +35,10 @@ except ImportError as error:
 class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
     """A classifier of texts and mails.
 
-    The parameters are as in `nbspam.train`.  Labels may be of any type; spam is the class called
-    so, or else the second of two classes in their order, unless `spam_label` names it.
-    Fitted it has `classes_`, and `filter_`, which explains, learns and can be saved.
-    Messages, X, are a list or a column: n_messages texts or bytes; `n_features_in_` is 1.
+    The parameters are as in `nbspam.train`.  Labels may be of any type; spam is the class that
+    `spam_label` names, else the class called spam, else the second of two classes.  A fitted
+    estimator has `classes_`, and `filter_`, which explains, learns and can be saved.  Messages, X,
+    are a list or a column: n_messages texts or bytes; `n_features_in_` is 1.
 
     >>> from nbspam.sklearn import NBSpam
     >>> labels, texts = zip(*pairs)
@@ -87,12 +87,13 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         classes: Any = None,
         sample_weight: Any = None,
     ) -> "NBSpam":
-        """Learn more messages as an update of a model does: each once, however often it comes.
+        """Learn more messages like `nbspam train --update`: each once, however often it is passed.
 
-        A message that comes with another label is moved.  A first call that has all classes is a
-        fit, in which a message counts as often as it comes.
-        classes: all labels that will come; the first call has them, unless its labels are all.
-        sample_weight: as of `fit`, of all calls together.
+        A message passed with another label is moved.  A first call with messages of all classes is
+        like `fit`: a message counts as often as it is passed.
+        classes: all labels of this and later calls; the first call needs them unless it has all
+        labels.
+        sample_weight: as in `fit`, summed over all calls.
         Raises NbspamError, also for a label that is not a class.
 
         >>> fitted.partial_fit(["see you at nine"], ["ham"]).filter_.metadata.learned.messages
@@ -131,7 +132,8 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         """Return the names of the classes in a model, and of spam; raises OptionError."""
         labels = self.classes_.tolist()
         names = [label_text(label) or normal_label(str(label)) for label in labels]
-        # Such as Spam and spam, which are two here, or a name that no class can have.
+        # Labels such as Spam and spam, which are two classes here, or a name that no class of a
+        # model can have.
         if len({*names, "", UNSURE}) < len(names) + 2:
             names = [f"class {k}" for k in range(len(names))]
         if self.spam_label is None:
@@ -150,9 +152,9 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = 1
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Return the probability of each class, (n_messages, n_classes), as `classes_` has them.
+        """Return the probability of each class, (n_messages, n_classes), ordered as `classes_`.
 
-        Raises NotFittedError and SourceError, as all below.
+        Raises NotFittedError and SourceError, like all methods below.
 
         >>> fitted.predict_proba(["win a prize"]).shape
         (1, 2)
@@ -210,7 +212,8 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
 
 def _repeat_by_weight(messages: Any, y: Any, weights: Any) -> tuple[list[str | bytes], Any]:
     """Return messages and their labels, each as often as its weight says; raises NbspamError."""
-    labels_list = np.asarray(y, object).ravel().tolist()  # where NaN is not "nan" yet
+    # as objects, so that NaN does not become "nan"
+    labels_list = np.asarray(y, object).ravel().tolist()
     texts, labels = _texts(messages), utils.column_or_1d(y, warn=True)
     utils.check_consistent_length(texts, labels)
     missing = np.flatnonzero([label_text(label) == "" for label in labels_list])
@@ -231,7 +234,8 @@ def _times(weights: Any, n: int) -> list[int]:
     """Return how often each of n messages is learned; raises OptionError."""
     try:
         repeats = np.broadcast_to(np.asarray(weights, float), n)
-    except (TypeError, ValueError) as error:  # no numbers, or not as many
+    # not numbers, or another number of them than of messages
+    except (TypeError, ValueError) as error:
         raise OptionError(
             f"sample_weight must be a whole number for each of the {n:,} messages; give such"
             " numbers, or leave it out"

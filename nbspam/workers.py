@@ -1,4 +1,4 @@
-"""The executor: tokenizes the messages of sources, on several cores if there are many messages.
+"""Executors: they tokenize the messages of sources, on several cores if there are many messages.
 
 An executor applies a function to items, in order.  The values are data (tokenized messages, notes
 of skipped messages), so it does not matter in which process the function runs.
@@ -25,19 +25,20 @@ if TYPE_CHECKING:  # only for annotations
 A = TypeVar("A")
 B = TypeVar("B")
 S = TypeVar("S")
-# Limits of a batch, in messages and bytes: about 50 mails, or 200 short texts.  3,900 SMS take 0.9
-# times as much CPU time in batches of 200 as in batches of 50.
+# Limits of a batch, in messages and bytes: about 50 mails, or 200 short texts.  With 3,900 SMS,
+# batches of 200 take 0.9 times the CPU time of batches of 50.
 _BATCH, BATCH_BYTES = 200, 400 << 10
 # The same limits for a piece of a corpus.  Each piece has its own vocabulary.
 PIECE_LIMITS = 10_000, 1 << 19
 _TEXT_FACTOR = 4  # a text has more tokens than a mail of the same size
 _FILE_BYTES = 8_192  # assumed size of a message in a file
-# Batches per process, queued or done, so that memory does not grow with the corpus.
+# Batches per process that are queued or done; the limit bounds the memory.
 _QUEUED_PER_WORKER = 12
-# After this many seconds of work in this process, other processes are started, which takes 0.07 s:
-# work that has taken this long will probably take much longer.
+# Seconds of work in this process before other processes are started.  Starting them takes 0.07 s,
+# and work that has taken this long will probably take much longer.
 _SERIAL_SECONDS = 0.1
-# Sources of this size take longer, so processes start at once and do not wait for the first piece.
+# Sources of this size certainly take longer, so processes are started before the first piece is
+# read.
 _FORK_AT_BYTES = 1 << 20
 
 
@@ -188,7 +189,7 @@ _task: dict[str, Callable[[Any], Any]] = {}  # set if this process is a worker
 
 
 def _begin_worker(function: Callable[[Any, Any], Any], shared: Any) -> None:
-    """Leave Ctrl-C to the parent, and end when it ends, killed or not."""
+    """Leave Ctrl-C to the parent process, and end when the parent ends or is killed."""
     import signal
     from multiprocessing import parent_process
     from threading import Thread
@@ -253,8 +254,7 @@ def tokenize_messages(
 
     digests: whether to compute digests, for a ledger.
     outputs: the outputs that the model counts in addition to tokens.
-    skip_empty: whether to skip mails without content, which cannot be learned; even `strict` allows
-        that.
+    skip_empty: whether to skip mails without content, which cannot be learned, also with `strict`.
     Raises NbspamError when a process dies.
     """
     options = TokenizeOptions(digests, outputs, skip_empty)

@@ -1,7 +1,7 @@
 """A connection to Dask's scheduler, or to a scheduler and workers started on this machine.
 
-`local:N` starts them; an address (`tcp://HOST:8786`) belongs to a running scheduler with workers.
-Every failure there is reported in one sentence.
+`local:N` starts a scheduler and N workers; an address (`tcp://HOST:8786`) belongs to a running
+scheduler with workers.  Every failure of the cluster is reported in one sentence.
 """
 
 import logging
@@ -29,7 +29,8 @@ S = TypeVar("S")
 _LOCAL = "local:"
 _CONNECT_SECONDS = 10
 _TASKS_PER_THREAD = 4  # queued or finished tasks; bounds the memory
-# A process runs one task at a time with any number of threads, because Python does so anyhow.
+# A process runs one task at a time, whatever its number of threads, because Python runs one thread
+# at a time.
 _one_at_a_time = Lock()
 _MAX_DEATHS = 5  # workers that may die at the same task
 
@@ -156,8 +157,8 @@ def _version_error(worker: str, has: str, expected: str) -> ClusterError:
 class Packed:
     """The object that all tasks share, unpickled by the first task that needs it.
 
-    Dask would unpickle it while it communicates with the worker.  If that fails, for instance
-    because a model is missing there, the worker would end.
+    Otherwise Dask would unpickle the object while it communicates with the worker, and if that
+    failed, for instance because a model is missing on the worker's machine, the worker would end.
     """
 
     def __init__(self, content: bytes) -> None:

@@ -2,9 +2,9 @@
 
 Each worker tokenizes batches and keeps them.  A tree of sums merges their counts, eight tables at a
 time, up to the table of the whole vocabulary, which this machine gets to write the model.  The same
-tree takes the counts back to the batches, because each table stores the places of its parts'
-tokens.  So a worker computes the features of a batch, each message left out, from numbers only, and
-this machine fits the calibrations to all of them.
+tree takes the counts back to the batches, because each table stores where its parts' tokens are in
+it.  So a worker computes the features of its own messages, each left out, and this machine fits the
+calibrations to the features of all messages.
 """
 
 from collections import defaultdict
@@ -153,7 +153,7 @@ class ClusterRun(TrainingRun):
 def _read_and_keep(
     options: tuple[TokenizerOutputs, bool], messages: "Batch"
 ) -> tuple[Part, Corpus]:
-    """Return a batch without its tokens, and its corpus with tokens."""
+    """Return a batch's messages without their tokens, and a corpus with the tokens."""
     part = read_batch(options, messages)
     light = Corpus(part.corpus.outputs)
     light.extend(part.corpus, with_tokens=False)

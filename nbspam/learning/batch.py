@@ -38,15 +38,16 @@ Apply = Callable[..., Iterator[Any]]  # `map`, or the `map` of a thread pool
 class LeftOut(NamedTuple):
     """The evidence of a block of messages, each left out, per scored class.
 
-    The calibrations are fitted to messages left out without their copies; with the copies left out
-    too, they were less accurate on later mail (P1: 25 errors instead of 22; P2: 16 instead of 13).
-    Scores are computed with all copies left out.
+    The calibrations are fitted to evidence that leaves out one message and keeps its copies: fitted
+    with the copies left out, they were less accurate on later mail (P1: 25 errors instead of 22;
+    P2: 16 instead of 13).  Scores are computed with all copies left out.
     """
 
-    single: tuple[EvidenceArrays, ...]  # the message left out, its copies not
+    single: tuple[EvidenceArrays, ...]  # evidence with the message left out and its copies kept
     padded: EvidenceArrays | None  # the padded copies of the block's spam, for the class spam
     places: Integers  # the messages that have copies
-    with_copies: tuple[EvidenceArrays, ...]  # evidence of these, left out with their copies
+    # evidence of the messages at `places`, left out with their copies
+    with_copies: tuple[EvidenceArrays, ...]
 
     def scored(self) -> tuple[EvidenceArrays, ...]:
         """Return the evidence of all messages, each left out together with its copies."""
@@ -130,7 +131,7 @@ class Fit:
         self.metadata = Metadata(settings, learned._replace(calibrations=calibrations))
 
     def left_out(self, apply: Apply = map) -> Iterator[Any]:
-        """Call the function `left_out` for all messages."""
+        """Score all messages, each left out, by the function `left_out`."""
         learned = self.counts, self.channels, self.copies
         return left_out(
             *(self.metadata, self.presence, self.labels, self.traits, *learned),
@@ -142,7 +143,7 @@ class Fit:
         """Yield each message's score by the model without it.
 
         folds: if above 1, the messages of each fold (message i is in fold i mod folds) are scored
-        by calibrations fitted to the others, so that no message influences its own score.
+        by calibrations fitted to the other folds, so that no message influences its own score.
         """
         rule = scoring_rule(self.metadata)
         if not isinstance(rule, EvidenceRule):
@@ -294,7 +295,7 @@ def cut_offs_within(limit: float, metadata: Metadata, ham: Iterable[float]) -> C
     """Return the lowest cut-offs, from 0.5 on, that block at most a share of the ham.
 
     limit: 0 to below 1.  ham: the log-odds of the learned ham, each message left out.
-    Raises TrainingError for more than two classes, whose verdict no cut-off decides.
+    Raises TrainingError for more than two classes, because cut-offs decide only between two.
     """
     settings, learned = metadata
     if len(settings.classes) > 2:
@@ -306,7 +307,7 @@ def cut_offs_within(limit: float, metadata: Metadata, ham: Iterable[float]) -> C
     n_ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
     highest_delivered = nlargest(int(n_ham * limit) + 1, ham)[-1]
     cut_off = max(0.5, math.ceil(sigmoid(highest_delivered) * _STEPS) / _STEPS)
-    while logit(cut_off) < highest_delivered:  # rounding would block that ham
+    while logit(cut_off) < highest_delivered:  # rounding down would block the highest delivered ham
         cut_off += 1 / _STEPS
     return CutOffs(cut_off, min(cut_off, HAM_CUTOFF), metadata.settings.elsewhere)
 

@@ -1,8 +1,9 @@
 """Copies of messages, which are left out together.
 
-A message is scored as if it had not been learned.  If a copy of it were still learned, the message
-would look familiar, and the score would promise too much about new messages.  Two messages of a
-class are copies if they have the same words, whatever their digits and their case.
+A message is scored as if it had not been learned.  If the model still had learned a copy of the
+message, the message would look familiar, and the score would be too good an estimate for new
+messages.  Two messages of a class are copies if they have the same words, whatever their digits and
+their case.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """Many messages in memory: a growing sparse matrix of token numbers, and one copy of each token.
 
 A message takes 4 bytes for each of its tokens (8 if repeats count), 16 for its digest, 28 for its
-place, label and traits, and the bytes of its source's name.  A token takes its text and about 110
-bytes, once.  Adding messages one by one needs no numpy.
+place, label and traits, and the bytes of its source's name.  Each different token takes its text
+and about 110 bytes.  Adding messages one by one needs no numpy.
 """
 
 import itertools
@@ -48,10 +48,10 @@ class Corpus:
         self.sources: list[str] = []
         self.excerpts: list[Excerpt] = []
         self._digests = bytearray()
-        self._keys = array("Q")  # only if the messages came without their tokens
+        self._keys = array("Q")  # only for messages that came without their tokens
         self._traits = array("h")  # len(TRAITS) items per message
-        # The tokens in the order of their columns, as far as they are needed; _packed has one per
-        # line, if they came from another process.
+        # The tokens in the order of their columns, as far as they were needed.  _packed: tokens
+        # from another process, one per line.
         self._vocabulary: list[str] = []
         self._packed: str | None = None
 
@@ -235,7 +235,7 @@ class Corpus:
         if self._keys:
             return np.frombuffer(self._keys, np.uint64)
         hashes, keys = token_hashes(self.vocabulary), np.empty(len(self), np.uint64)
-        for place, rows in chunks(self):  # all entries at once would take 16 bytes each
+        for place, rows in chunks(self):  # all at once, each entry would take 16 bytes
             keys[place] = row_keys(hashes, rows)
         digests = self.digest_halves()[:, 0] if self._digests else 0
         return np.where(keys == 0, digests, keys)  # a message without words is known by its digest
@@ -249,7 +249,7 @@ class Corpus:
     def traits(self) -> "Integers | None":
         """Return the traits, (n_messages, n_traits), -1 for a message without traits.
 
-        None if they were not requested.
+        None if traits were not requested.
         """
         if not self.outputs.traits:
             return None

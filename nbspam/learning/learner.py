@@ -1,7 +1,7 @@
 """The learner: a model, in memory or in a file, that learns and scores message by message.
 
-It reads only the lines of a file that its messages need, and writes the file around the changed
-lines.  Standard library only.
+The learner reads only the lines of the model file that its messages need, and copies all other
+lines unread when it writes the file.  Standard library only.
 """
 
 from collections import Counter, deque
@@ -38,11 +38,12 @@ class Learner:
     """Counts that grow message by message, and the calibration that each message refines.
 
     The counts do not depend on the order of learning; the calibration does.  Each message refines
-    the calibration by its score as if it had not been learned.  The messages of a batch are scored
-    after all were learned, each left out, and so by the filter that will be used.  With two batches
-    of SpamAssassin's corpus, 622 spam and then 2,080 ham, this made 33 errors on the other half; if
-    each message was scored by the earlier ones, 443 errors, because a filter that has learned
-    little ham calls all ham spam, and that remains in the calibration.
+    the calibration by its score as if it had not been learned.  The messages of a batch are counted
+    first, and then each is left out and scored, because the refined calibration will be used with
+    all counts.  With two batches of SpamAssassin's corpus, 622 spam and then 2,080 ham, this made
+    33 errors on the other half of the corpus.  Scored before the later messages were counted, the
+    batches led to 443 errors: a filter that has learned little ham calls all ham spam, and the
+    calibration would keep that.
     """
 
     def __init__(
@@ -72,10 +73,11 @@ class Learner:
         self._replay = partial(
             replay_lesson, self._settings.calibration_specs, self._settings.scored_classes
         )
-        # Token -> its new messages since its row was updated, per class.  720,000 tokens of 1,400
-        # mails are 180,000 different ones, and updating rows one by one took six times as long.
+        # Token -> its new messages since its row was updated, per class.  1,400 mails have 720,000
+        # tokens, of which 180,000 are different, so updating the row of each token of each mail
+        # took six times as long.
         self._pending_counts: list[Counter[str]] = [Counter() for _ in self._settings.classes]
-        self._learned = learned  # except for the values of the following attributes
+        self._learned = learned  # the learned state, without the values of the following attributes
         self._messages = list(learned.messages)
         self._histograms = [Counter(row) for row in learned.count_histograms]
         self._host_rows = Counter(learned.host_rows)
@@ -176,7 +178,7 @@ class Learner:
         if not self._event_model.counts_repeats:
             classifier = self._without_one(k)
             known = classifier.known_words(tokens, extras, left_out=k)
-        else:  # the counts without the message depend on the message
+        else:  # counts without the message are different for each message
             tokens = list(tokens)
             self._subtract(k, tokens, extras)
             classifier = self.classifier()
@@ -203,11 +205,11 @@ class Learner:
     def _without_one(self, k: int) -> Classifier:
         """Return a classifier without one message of class k in its counts, but with its traits.
 
-        It is the same for all messages of class k.
+        The classifier is the same for all messages of class k.
         """
         if k in self._left_out:
             return self._left_out[k]
-        # Features do not depend on the count histograms, so these stay.
+        # Features do not depend on the count histograms, so the histograms stay unchanged.
         learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
         left_out_rows: dict[Row, Row] = {}
         counts = self.counts  # not self, which would be a reference cycle with the classifier
@@ -228,7 +230,7 @@ class Learner:
     ) -> None:
         """Remove a message from the counts, and its recent effect from the calibration.
 
-        A token that was pruned since, or that no message of the class has, is skipped.
+        Skips a token that was pruned since, or that no message of the class has.
         digest: the one given to `refine`.  Later lessons are replayed, so messages can be removed
         in any order.  Lessons older than RECENT, and the fit, stay in the calibration.
         """
@@ -272,8 +274,8 @@ class Learner:
     ) -> bool:
         """Return whether a class may have learned a message with these tokens.
 
-        It has not if it has no message, lacks one of the tokens, or has a token in all messages
-        that this message lacks.
+        A class has not learned it if the class has no message, lacks one of the tokens, or has a
+        token in all messages that this message lacks.
         pruned: tokens may be missing from the counts.
         """
         k = self._settings.classes.index(label)
@@ -329,7 +331,7 @@ class Learner:
         """Move a message from one class, to another, or both; return the step that was made.
 
         A copy of a mail from another program may lack a token that all messages of its class have.
-        Then it cannot be subtracted from the counts, so the old lesson stays.
+        Such a copy cannot be subtracted from the counts, so the old lesson stays.
         place: names the model in errors.  Raises ModelError if the class cannot have learned it.
         """
         classes, row = self._settings.classes, self.row(message.digest)

@@ -30,8 +30,9 @@ def set_cut_offs(path: Path, make_cut_offs: Callable[[Metadata], CutOffs]) -> Cu
     return cut_offs
 
 
-# With a smaller share of the tokens, verdicts change.  Half of P1's and P2's training messages were
-# learned and the other half classified; changed verdicts, and errors at 0.5 (5 and 9 unpruned):
+# If a smaller share of the tokens is kept, verdicts change.  Half of P1's and P2's training
+# messages were learned and the other half classified; changed verdicts, and errors at 0.5 (5 and 9
+# unpruned):
 #
 #     tokens kept  P1             P2
 #     1 in 10      1.0 % (7)      0.9 % (11)

@@ -15,8 +15,8 @@ from nbspam.tokens.tokenized import TokenizerOutputs
 if TYPE_CHECKING:
     from nbspam.scoring.base import Base
 
-# For sums, 0.1 was chosen by leave-one-out on the training half of P1: 10 errors in 1,674 messages;
-# 18 with 0.3, 34 with 1.  docs/research/ideas-tried.md has the figures for evidence.
+# For sums, 0.1 was chosen by leave-one-out on the training half of P1: 10 errors in 1,674 messages,
+# against 18 with 0.3 and 34 with 1.  docs/research/ideas-tried.md has the figures for evidence.
 DEFAULT_ALPHA = {metadata.SUM: 0.1, metadata.EVIDENCE: 0.05}
 # The textbook's sum uses only tokens.
 DEFAULT_TRAITS = {metadata.SUM: NO_TRAITS, metadata.EVIDENCE: KERNEL}
@@ -106,7 +106,8 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     """Return the classes in their order, and the positive one; raises TrainingError.
 
     The order is alphabetical, with the positive class last of two: index 1 is spam.
-    If the classes are 0 and 1, or false and true, the second is spam unless another is named.
+    If the classes are 0 and 1, or false and true, the second class is spam unless `positive` names
+    another.
     """
     classes = sorted(set(labels))
     if SPAM in classes and positive not in classes and answer_label(positive or SPAM) == SPAM:
@@ -179,7 +180,8 @@ def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadat
     """Return the metadata of a new model for messages with these labels.
 
     With one label, ham and spam are the other classes.
-    With a base, its settings apply, unless others were chosen, which `Base.check` may refuse.
+    With a base, a setting that the user has not chosen is the base's; `Base.check` may refuse a
+    chosen one.
     Raises TrainingError.
     """
     if settings.base is None:

@@ -1,7 +1,7 @@
 """Learning and forgetting messages in a model's file, each message once.
 
-Messages are tokenized before the model is locked.  Under the lock only the lines that change are
-read, and the file is written around them.  Standard library only.
+Messages are tokenized before the model is locked.  Under the lock, only the lines that change are
+read, and all other lines are copied.  Standard library only.
 """
 
 import itertools
@@ -37,8 +37,9 @@ def moves(learned: Sequence[int], occurrences: Sequence[int]) -> list[Step]:
     """Return the steps that bring a message up to its number of occurrences in each class.
 
     learned: times that each class has learned it.  occurrences: times that it occurs in each class.
-    No step raises a class above its occurrences.  A message that no longer occurs in a class stays
-    learned there, unless it occurs more often in another class: then the user has moved it.
+    A class never learns a message more often than the message occurs in it.  A message that no
+    longer occurs in a class stays learned there, unless it occurs more often in another class, to
+    which the user has moved it.
     """
     surplus = [n - m for n, m in zip(learned, occurrences, strict=True)]
     left = [k for k, n in enumerate(surplus) for _ in range(n)]
@@ -61,7 +62,7 @@ class UnexpectedLabel(NamedTuple):
     source: str
     label: str
     looks_like: str
-    probability: float  # the label's, before the command learned its first message
+    probability: float  # P(label), before the command learned its first message
     learned: bool  # False if its label was only presumed
     digest: str
 
@@ -123,8 +124,8 @@ class PendingMessages:
     def add(self, messages: Iterable[TokenizedMessage], model: Path | None = None) -> None:
         """Add messages with digests; raises ModelError if the model is damaged.
 
-        model: messages that it has learned as often as they occur are only counted, so memory grows
-        only with new messages.  Without a model, all messages are new.
+        model: an open model; messages that the model has learned as often as they occur are only
+        counted, so memory grows only with new messages.  Without a model, all messages are new.
         """
         with ExitStack() as stack:
             lookup, classes = None, tuple[str, ...]()
