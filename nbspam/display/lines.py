@@ -1,7 +1,7 @@
 """Texts on a terminal: aligned columns, excerpts with highlights, rows of a table of words.
 
-An ideograph or an emoji takes two cells of a terminal, an accent takes no cell.  Excerpts are
-highlighted in colours, or with the signs of wdiff, `[+towards spam+]` and `[-towards ham-]`, so
+An ideograph or an emoji takes two cells of a terminal, a combining accent takes no cell.  Excerpts
+are highlighted in colours, or with the signs of wdiff, `[+towards spam+]` and `[-towards ham-]`, so
 that `grep -F '[+'` finds the words that favour spam.
 """
 
@@ -188,7 +188,7 @@ def class_heads(metadata: "Metadata") -> list[tuple[str, str]]:
 def strongest_rows(
     ranked: "dict[str, list[StrongWord]]", metadata: "Metadata"
 ) -> "dict[str, list[StrongWord]]":
-    """Give the strongest words of a model the signs that they have in an explanation.
+    """Give the weights of a model's strongest words the same signs as in an explanation.
 
     With two classes, a plus marks the positive class, whichever class a word is listed for.
     """

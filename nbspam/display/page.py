@@ -1,4 +1,4 @@
-"""Pages for a browser, each a single file that needs no other; and the page of an explanation.
+"""Pages for a browser, each a single file that loads nothing; and the page of an explanation.
 
 A message's text may be hostile.  So every text is escaped by `escape`, and the page's
 Content-Security-Policy allows only its own style sheet and its embedded images: no script can run,

@@ -70,7 +70,7 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as file:
             yield file
     else:
-        target = Path(os.path.realpath(path))  # so that a link stays a link
+        target = Path(os.path.realpath(path))  # so that a link is kept and its target replaced
         with atomic_replacement(target, "file", str(os.getpid())) as file:
             yield file
 
@@ -128,9 +128,9 @@ class TableWriter:
     def write(self, text: str) -> None:
         """Write a text; csv.writer calls it with a line.
 
-        csv.writer quotes a CR in a cell only if its lines end with CR LF, which becomes LF here.
-        An unpaired surrogate, which JSON can contain, is escaped as in JSON.  A terminal gets no
-        control characters.
+        csv.writer quotes a CR in a cell only if its lines end with CR LF; this method writes LF in
+        place of CR LF.  An unpaired surrogate, which JSON can contain, is escaped as in JSON.  A
+        terminal gets no control characters.
         """
         if text.endswith("\r\n"):
             text = text[:-2] + "\n"
@@ -144,9 +144,9 @@ class TableWriter:
     ) -> None:
         """Write a row.
 
-        names: the columns; the same object for all rows of a table.
-        values: in the order of the names, or a JSON object, which may have other keys; None only
-            starts the table.
+        names: the columns; pass the same object for all rows of a table.
+        values: in the order of the names, or a JSON object, which may have other keys; None writes
+        no row and only starts the table.
         added: the verdict's columns, which follow the table's own columns.
         Raises TableError if the row does not fit the columns of the file.
         """
@@ -288,7 +288,7 @@ def _write_workbook(file: IO[bytes], columns: list[str], rows: list[list[Any]]) 
 class VerdictTable:
     """Joins the rows that are read with their verdicts, which follow later in the same order.
 
-    A skipped row has no verdict.  Rows wait here while their messages are classified.
+    A skipped row has no verdict.  Rows are stored while their messages are classified.
     """
 
     def __init__(self, writer: TableWriter, input_blocks: Callable[[], bool]) -> None:
@@ -311,7 +311,7 @@ class VerdictTable:
             yield raw
 
     def add(self, verdict: Verdict | None) -> None:
-        """Write the skipped rows before a verdict's row, and that row; None: all waiting rows."""
+        """Write the skipped rows before a verdict's row, and this row; None: all stored rows."""
         while self._waiting:
             source, names, values, is_message = self._waiting.popleft()
             has_verdict = is_message and verdict is not None and source == verdict.source

@@ -2,10 +2,10 @@
 
 One protocol tests every combination of an event model, a trait model and a scoring rule on the same
 messages.  Each model is compared with the best model: does it make significantly more errors
-(McNemar's exact test), and does it rank significantly worse (1-ROCA%, DeLong's paired test)?  By
-chance, one comparison in twenty differs "significantly", so the p-values are corrected by Holm's
-method.  The best model is chosen on the same messages, so the p-values are still somewhat too
-small.  `advice` says which model to take.
+(McNemar's exact test), and does it rank significantly worse (1-ROCA%, DeLong's paired test)?  One
+comparison in twenty of equal models differs "significantly" by chance, so the p-values are
+corrected by Holm's method.  The best model is chosen on the same messages, so the p-values are
+still somewhat too small.  `advice` says which model to take.
 """
 
 import json
@@ -60,7 +60,7 @@ def combinations(options: TrainingSettings) -> list[Combination]:
     """Return every combination that makes sense.
 
     It leaves out models without tokens and traits, event models without a prior if the user fixed
-    the prior, and the complement model with the evidence rule, because there it equals the
+    the prior, and the complement model with the evidence rule, because with that rule it equals the
     multinomial model.
     """
     is_learned = options.prior is None
@@ -245,8 +245,8 @@ def mcnemar_p(only_one: int, only_other: int) -> float:
     """Return the two-sided p-value of McNemar's exact test (1947).
 
     Each message that only one of two models gets wrong is a toss of a fair coin.  With n tosses and
-    k on the rarer side, p = 2 Σ_{i ≤ k} C(n, i) / 2ⁿ, at most 1.  The sum has integers only, so it
-    is exact.  (Importing scipy.stats takes a second.)
+    k on the rarer side, p = 2 Σ_{i ≤ k} C(n, i) / 2ⁿ, at most 1.  The sum has only integers, so it
+    is exact.  Importing scipy.stats would take a second.
     """
     tosses, rarer = only_one + only_other, min(only_one, only_other)
     term = total = 1  # C(n, 0)

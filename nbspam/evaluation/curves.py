@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# File name ending -> metadata that removes the date from the file.
+# File name ending -> metadata without which matplotlib would write the date.
 _UNDATED = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 _WIDTH, _HEIGHT = 5.0, 4.0  # inches of a drawing
 _LEGEND_ROW = 0.18  # inches
@@ -57,7 +57,7 @@ def roc_points(messages: metrics.ScoredMessages) -> tuple[Floats, Floats]:
 
 
 def cut_off_points(results: Results) -> list[CutOffPoint]:
-    """Return the points of the threshold, 0.5, and of the spam cut-off if it differs.
+    """Return the points of the threshold, 0.5, and of the spam cut-off if that is another number.
 
     Without spam or ham the list is empty.  With three or more classes it has a single point,
     because there is no cut-off.

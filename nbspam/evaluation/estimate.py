@@ -48,7 +48,7 @@ class Estimate(NamedTuple):
             return [
                 f"{100 * right // n_messages} in 100 new messages would be classified correctly"
             ]
-        # Copies add no evidence, so the bounds use the number of texts.
+        # Copies prove nothing new, so the bounds use the number of different texts.
         n_spam = self.n_texts.get(positive or "", 0)
         n_ham = sum(self.n_texts.values()) - n_spam
         (marked, ham), (delivered, spam) = blocked, missed

@@ -1,8 +1,9 @@
 """The labelled messages of a test: a corpus, mislabelled and suspect labels, duplicates, folds.
 
 Typing mistakes are left out of a test: a single `hma` among a thousand `ham` and `spam` is not a
-class, and a model trained on the others does not have it.  Other labels may look wrong to a model
-that has not seen the message; these are reported, and get little weight when a model is fitted.
+class, and a model trained on the other messages does not have such a class.  Other labels may look
+wrong to a model that has not seen the message; these are reported, and get little weight when a
+model is fitted.
 
 Test messages that were learned before make the figures too good.  A message is identified by its
 digest (`tokens/tokenized.py`).  Two texts with the same tokens count as the same message.  Two
@@ -44,7 +45,7 @@ def without_mislabelled(
 
 
 def for_model(corpus: Corpus, settings: TrainingSettings) -> Corpus:
-    """Drop how often each token occurs, unless a model with these settings counts that."""
+    """Drop the occurrences of tokens, unless a model with these settings counts them."""
     if settings.outputs.times or not corpus.outputs.times:
         return corpus
     return corpus.without_times()
@@ -57,7 +58,8 @@ class Mislabelled(NamedTuple):
     """The messages that are left out."""
 
     sources: Mapping[str, list[str]] = MappingProxyType({})  # label -> sources of its messages
-    is_first_row: bool = False  # whether it is only the first row of a table, possibly a header
+    # whether the only such message is the first row of a table, possibly a header
+    is_first_row: bool = False
 
     @classmethod
     def from_sources(cls, left_out: dict[str, list[str]], others: Iterable[str]) -> "Mislabelled":
@@ -125,7 +127,7 @@ class LabelCheck:
     def result(self) -> Mislabelled:
         """Return the mislabelled messages to leave out.
 
-        With a spam label, `__call__` has yielded these messages nevertheless.
+        With a spam label, `__call__` has yielded these messages all the same.
         Raises SourceError for a label outside the model's classes.
         """
         settings = self._settings
@@ -200,7 +202,8 @@ def find_suspect_labels(
     classes, n = np.unique(names, return_counts=True)
     p_wrong = wrong_labels(z, names == positive if len(classes) == 2 else None)
     wrong = np.flatnonzero(p_wrong > 0.5)
-    # A single suspect may be right but hard to classify, like the hardest of sample_data's 304.
+    # A single suspect label may be right and the message hard to classify, like one of
+    # sample_data's 304 messages.
     if len(wrong) < 2:
         p_wrong, wrong = np.zeros(len(z)), wrong[:0]
     sums = [float(p_wrong[names == label].sum()) for label in classes]
@@ -220,7 +223,7 @@ class LearnedBefore(NamedTuple):
     not_in_ledger: int  # messages that the model learned and its ledger does not name
 
 
-# Duplicates: test messages that are the same as a training message; None without digests
+# Duplicates: test messages that are the same as a training message; counts are None without digests
 
 
 def duplicates_across_batches(
@@ -228,7 +231,8 @@ def duplicates_across_batches(
 ) -> int | None:
     """Count the messages that are the same as a message of an earlier batch.
 
-    first: the size of the first batch.  batch: the size of the others; None: all in one batch.
+    first: the size of the first batch.  batch: the size of the other batches; None: all other
+    messages are one batch.
     """
     if not digests:
         return None

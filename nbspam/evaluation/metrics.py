@@ -39,16 +39,16 @@ import numpy as np
 from nbspam.bayes.matrix import Booleans, Floats
 from nbspam.names import UNSURE
 
-# With two classes, a message with a higher P(spam) counts as called spam.
+# With two classes, a message with P(spam) above this threshold counts as called spam.
 THRESHOLD = 0.5
 HAM_LOSS = 0.001  # sm@hm.1 allows this share of ham above the cut-off
-# The smallest probability in the log-loss, so that a certain mistake is finite: it costs 27.6 nats.
-# scikit-learn uses 2.2e-16 (36.0 nats).
+# The smallest probability in the log-loss, so that a mistake at P = 0 costs 27.6 nats and not
+# infinity.  scikit-learn uses 2.2e-16 (36.0 nats).
 LOG_LOSS_FLOOR = 1e-12
 _N_BINS = 10  # bins of P(spam) for the calibration
 Z = 1.959963984540054  # standard normal quantile at 0.975
 ONE_SIDED_Z = 1.6448536269514722  # quantile at 0.95, for upper bounds; with 0 hits 2.7 / n
-_SCORE_EDGES = np.arange(-14, 15, 2)  # nats; beyond them P(spam) is within 1e-6 of 0 or 1
+_SCORE_EDGES = np.arange(-14, 15, 2)  # nats; beyond these edges, P(spam) is within 1e-6 of 0 or 1
 
 Interval = tuple[float, float]
 
@@ -178,7 +178,7 @@ def wilson(hits: float, n: float, z: float = Z) -> Interval | None:
 
 
 def placements(messages: ScoredMessages) -> tuple[Floats, Floats]:
-    """Return, for each spam, the share of ham with a lower score, and the reverse for each ham.
+    """Return each spam's share of ham with a lower score, and each ham's share of higher spam.
 
     A tie counts half.  The mean of either array is the area under the ROC curve.
     """
@@ -447,7 +447,7 @@ class ReportRow(NamedTuple):
     """A figure as a line of the report."""
 
     name: str
-    value: float  # a percentage where the name says so
+    value: float  # a percentage if the metric's key ends in _pct
     interval: Interval | None
     meaning: str
     line: str  # the meaning; for a share "12 of 300 …"

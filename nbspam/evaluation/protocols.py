@@ -25,9 +25,10 @@ from nbspam.store.lookup import Model
 from nbspam.tokens.tokenized import Excerpt, TokenizedMessage
 
 N_STRONGEST_WORDS = 8  # words kept for each mistake
-_N_PARTS = 10  # leave-one-out fits the calibration for each tenth to the other nine
+# leave-one-out fits the calibration for each tenth of the messages to the other nine tenths
+_N_PARTS = 10
 _LOOKUP_BATCH = 500  # messages looked up in the ledger at a time
-# Yields the parts of a long test, and may show progress.
+# Passes on the parts of a long test, and may show progress.
 Progress = Callable[[Sequence[int]], Iterable[int]]
 
 
@@ -134,7 +135,7 @@ def _add_explanation(
 def leave_one_out(trial: Trial) -> Evaluation:
     """Score each message with a model of all the other messages, in closed form.
 
-    The copies of a message are left out with it.
+    The copies of a message are left out together with the message.
 
     The calibrations are not fitted again for each message, but once for each tenth of the messages,
     to the other nine tenths (message i is in tenth i mod 10).

@@ -242,7 +242,7 @@ class TrainingRun:
 
     @cached_property
     def _ledger(self) -> tuple[Any, Any, Integers]:
-        """Sorted digests, (n, 2), their counts per class, and each message's index in the digests."""
+        """Sorted digests, (n, 2), their counts per class, and each message's index in them."""
         halves = self.corpus.digest_halves()
         order = np.lexsort((halves[:, 1], halves[:, 0]))
         halves, is_new = halves[order], np.ones(len(order), bool)

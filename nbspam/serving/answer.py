@@ -1,12 +1,12 @@
 """The verdict on a message as a reply of the spamd protocol.
 
 **Score.**  SpamAssassin's users know points: a message with 5.0 or more is spam.  Here a point is a
-nat: the score is 5 plus the calibrated log-odds, less those of the spam cut-off.  So 5.0 is always
-the cut-off, 6.0 means odds 2.7 times as high, and with the default cut-off 0.9 a probability of
-0.99 scores 7.4, one of 0.5 scores 2.8.
+nat: the score is 5 plus the calibrated log-odds minus the log-odds of the spam cut-off.  So the
+cut-off always scores 5.0, and odds 2.7 times as high score 6.0.  With the default cut-off, 0.9, a
+probability of 0.99 scores 7.4, and a probability of 0.5 scores 2.8.
 
-**Symbols.**  The verdict, then the probability in SpamAssassin's Bayes classes, so that programs
-that look for BAYES_99 find it.
+**Symbols** are the names of matching tests: the verdict, then one of SpamAssassin's Bayes classes
+by the probability, for programs that look for BAYES_99.
 """
 
 from bisect import bisect_right
@@ -50,7 +50,7 @@ class ScoredVerdict(NamedTuple):
 
 
 def message_to_learn(message: bytes, outputs: TokenizerOutputs) -> TokenizedMessage:
-    """Return a message tokenized, to be learned or forgotten; raises RefusedError if it is none."""
+    """Tokenize a message to learn or forget; raises RefusedError if it is not a message."""
     parsed = parse(message)
     if parsed.problem:
         raise RefusedError(spamd.DATA, f"the message {parsed.problem}")
@@ -73,14 +73,15 @@ def scored_verdict(version: FilterVersion, message: TokenizedMessage) -> ScoredV
         margin = others.pop(settings.positive_index or 0) - max(others)
     tenths = round(10 * min(max(THRESHOLD + margin, -_POINTS_LIMIT), _POINTS_LIMIT))
     limit = round(10 * THRESHOLD)
-    # Just below the cut-off it is 49, where rounding would give 50 and contradict the verdict.
+    # A score just below the cut-off is 49 tenths, because rounded to 50 it would contradict the
+    # verdict.
     return ScoredVerdict(
         verdict, is_spam, max(tenths, limit) if is_spam else min(tenths, limit - 1)
     )
 
 
 class Answer(NamedTuple):
-    """The reply to a request about a message, and what is logged of its verdict."""
+    """The reply to a request about a message, and the verdict for the log."""
 
     reply: bytes
     verdict: str
@@ -93,7 +94,7 @@ def answer(
 ) -> Answer:
     """Return the answer to a request about a message.
 
-    x_spam: whether a message gets SpamAssassin's headers too.
+    x_spam: whether a message also gets SpamAssassin's headers.
     Raises RefusedError when spamc could not use the reply, ModelError when the model is damaged.
     """
     tokenized = tokenize(parse(message), outputs=version.outputs)
@@ -143,9 +144,9 @@ def report(version: FilterVersion, message: TokenizedMessage, scored: ScoredVerd
 
 
 def rewrite_message(message: bytes, scored: ScoredVerdict, x_spam: bool = False) -> bytes:
-    """Return the message with its verdict, as a passthrough writes it.
+    """Return the message with its verdict in the header, like `classify --passthrough`.
 
-    x_spam: whether to add the headers that recipes for SpamAssassin look for, before ours.
+    x_spam: whether to add, before our header, the headers that recipes for SpamAssassin look for.
     """
     verdict, score = scored.verdict, scored.tenths / 10
     fields = [(MARK, verdict_value(verdict.verdict, verdict.probability, verdict.reason))]

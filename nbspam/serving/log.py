@@ -1,13 +1,13 @@
-"""Log lines that can be traced: one for each message, of keys and values, and nothing of the mail.
+"""A log line of keys and values for each message, by which a message can be traced.
 
     action=classify message-id=<1@example.org> user=hal verdict=spam probability=0.998712 bytes=4312
 
 `logging` writes them, to syslog or to standard error.  A line that would have to wait for its
 reader is dropped, so a log that nobody reads delays no mail.
 
-The only text of a mail is its Message-ID.  The sender chooses that, and the client the user's name:
-of all values only printable ASCII is kept, without `"` and the backslash, up to a length.  So a
-value cannot end its line, its quotes or its field.
+The only text of a mail in its line is the Message-ID.  The sender chooses the Message-ID, and the
+client the user's name, so every value is reduced to printable ASCII without `"` and backslash, and
+cut to a maximum length.  No value can end its line, its quotes or its field.
 """
 
 import logging
@@ -26,8 +26,8 @@ LEARNED, MOVED, FORGOTTEN, UNCHANGED = "learned", "moved", "forgotten", "unchang
 
 SYSLOG_SOCKET = "/var/run/syslog" if sys.platform == "darwin" else "/dev/log"
 
-# Characters of a value.  A line has at most 2 KB: a pipe takes what is below PIPE_BUF (4 KiB) whole
-# if it takes anything.
+# Maximum characters of a value.  So a line has at most 2 KB, and a pipe accepts lines below
+# PIPE_BUF (4 KiB) whole or not at all.
 _MAX_LENGTHS = {"message-id": 250, "note": 500, "error": 500}
 _MAX_LENGTH = 64
 _NOT_PLAIN = r"[^ !#-\[\]-~]"
@@ -45,7 +45,7 @@ class LogEntry(NamedTuple):
     user: str = ""
     verdict: str = ""  # spam, ham, unsure or the name of another class
     probability: float | None = None  # of spam
-    reason: str | None = None  # why it is unsure, where not the probability decided
+    reason: str | None = None  # why the verdict is unsure, if the probability did not decide
     label: str = ""  # the class to learn
     result: str = ""  # learned, moved, forgotten or unchanged
     size: int | None = None  # bytes of the message
@@ -65,7 +65,7 @@ class LogEntry(NamedTuple):
         return " ".join(pairs)
 
     def log(self) -> None:
-        """Log the entry; one with an error as a warning."""
+        """Log the entry, as a warning if it has an error."""
         level = logging.WARNING if self.error else logging.INFO
         logger = logging.getLogger(ENTRIES)
         if logger.isEnabledFor(level):
@@ -126,8 +126,8 @@ def can_log(handler: logging.Handler) -> bool:
 
 
 def make_handler(destination: str, path: str = SYSLOG_SOCKET) -> logging.Handler:
-    """Make the handler of a log; what it cannot write is dropped."""
-    logging.raiseExceptions = False  # what cannot be logged stops no mail
+    """Make the handler of a log, which drops a line that it cannot write."""
+    logging.raiseExceptions = False  # an error of logging must not stop mail
     handler: logging.Handler = _Stderr()
     pattern = "nbspam: %(message)s"
     if destination == SYSLOG:

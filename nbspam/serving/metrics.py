@@ -1,7 +1,8 @@
-"""What the workers count, in memory that they share, and the page of it that Prometheus reads.
+"""The numbers that workers count, in shared memory, and the page of them for Prometheus.
 
-Each worker has a row of numbers, which it alone changes; a page shows their sums.  No label comes
-from a mail or a user, so the number of time series depends on the model's classes alone.
+Each worker changes only its own row of numbers; the page shows the sums of all rows.  No label of a
+metric comes from a mail or a user, so the number of time series depends only on the model's
+classes.
 """
 
 import itertools
@@ -44,7 +45,7 @@ class Metrics:
     """The numbers of all workers."""
 
     def __init__(self, classes: Iterable[str], n_workers: int) -> None:
-        """Make them before the workers are forked; each is 0."""
+        """Make all numbers, each 0, before the workers are forked."""
         self._verdicts = [*classes, UNSURE, _OTHER]
         labels: dict[str, dict[str, Iterable[str]]] = {
             "requests_total": {"command": spamd.COMMANDS},
@@ -73,7 +74,7 @@ class Metrics:
         self._row = 0  # of this process, where it begins
 
     def begin(self, worker: int) -> None:
-        """Count as the worker of this number, which may take the place of one that died."""
+        """Count in the row of this worker, which may have replaced a worker that died."""
         self._row = worker * len(self._places)
         for name in ("connections", "learning_queue_messages"):
             self._numbers[self._row + self._places[_sample(name, {})]] = 0
@@ -96,7 +97,7 @@ class Metrics:
             self.add("judged_messages_total", command=entry.command, verdict=verdict)
             seconds = entry.seconds or 0.0
             end = next((str(end) for end in _BOUNDS if seconds <= end), "+Inf")
-            self.add("judging_seconds_bucket", le=end)  # `page` adds up those before it
+            self.add("judging_seconds_bucket", le=end)  # `page` adds the buckets below
             self.add("judging_seconds_sum", seconds)
             self.add("judging_seconds_count")
 

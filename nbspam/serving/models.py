@@ -1,14 +1,14 @@
-"""The models that a server uses: a common one, and one of each user's own.
+"""The models of a server: a common model, and a model for each user.
 
-A user's model has the common one as its base (`scoring/base.py`), from its first message on; users
-without a model get the common model's verdict.  A user's model that cannot be used fails the
-requests of that user alone, and spamc outputs their mail as it was.
+The common model is the base of each user's model (`scoring/base.py`), from the first message that
+the user teaches; users without a model get the common model's verdict.  If a user's model cannot be
+used, only this user's requests fail, and spamc outputs the mail unchanged.
 
-A client names the user, so a name is a file name from outside: only letters, digits and `_.@+-`, no
-dot or dash first, at most 128 characters, and nothing below the folder may be a link.  Between two
-looks at it a file may become a link only where others can write: so only the server may write to
-the folder, which is resolved once, and nobody to the folders above it without the sticky bit.  In a
-user's own folder, which may be the user's, the file is opened with O_NOFOLLOW.
+The name of a user's file comes from the client, so it is restricted: letters, digits and `_.@+-`,
+no dot or dash first, at most 128 characters.  Nothing below the users' folder may be a link.  A
+file could be replaced by a link after the check, if others could write there: so only the server
+may write to the users' folder, nobody else may write to folders above without the sticky bit, and a
+file in a folder that may belong to the user is opened with O_NOFOLLOW.
 """
 
 import logging
@@ -31,27 +31,28 @@ from nbspam.store.metadata import Metadata
 
 _logger = logging.getLogger(LOGGER)
 
-# Tokens whose weights a worker keeps between messages, 20 MB.  On 2,000 real mails, shuffled, 57 %
-# of a mail's tokens were among them; 47 % with half as many, 73 % with three times as many.
+# Tokens whose weights a worker keeps between messages; they take 20 MB.  On 2,000 real mails,
+# shuffled, 57 % of a mail's tokens were in this cache; 47 % with half the size, 73 % with three
+# times the size.
 _CACHED_TOKENS = 100_000
-_USERS_TOKENS = 1_000  # the same of a user's model, which takes about 200 KB
-_IN_MEMORY = 64 << 20  # bytes of a common model that is kept in memory: about 2.5 million tokens
+_USERS_TOKENS = 1_000  # the same for a user's model; they take about 200 KB
+_IN_MEMORY = 64 << 20  # bytes; a smaller common model is kept in memory; about 2.5 million tokens
 _OPEN_USERS = 100  # users' models that a worker keeps open
 
-Stamp = tuple[object, ...]  # differs between versions of a file; empty: there is none
+Stamp = tuple[object, ...]  # changes whenever the file changes; empty if there is no file
 
 
 class Limits(NamedTuple):
     """Sizes, numbers and times that bound what clients may use."""
 
-    # Bytes of a message, as sent and decompressed; twice what the reader looks at.
+    # Bytes of a message, as sent and decompressed; `reading` reads half as many.
     max_size: int = 32 << 20
-    timeout: float = 60.0  # seconds for a client to send its request, and as many to read the reply
+    timeout: float = 60.0  # seconds for a client to send its request, and again to read the reply
     connections: int = 500  # clients served at a time; more wait in the system's queue
     large: int = 2  # messages above `spamd.LARGE` that a worker holds at a time
     shutdown: float = 10.0  # seconds for clients to finish when the server stops
     learning: float = 30.0  # seconds that a message waits to be learned, or for the model's lock
-    max_users: int = 1_000  # users' models beyond which no client's message makes another
+    max_users: int = 1_000  # users with models, after which teaching creates no further model
 
 
 USER = "%u"
@@ -62,11 +63,11 @@ class UserFiles(NamedTuple):
     """The files of users' models: `FOLDER/%u.json`, or another pattern."""
 
     root: Path
-    name_pattern: str  # that folder, with `%u` in place of the user's name
+    name_pattern: str  # a user's file below the folder, with `%u` for the user's name
 
     @staticmethod
     def from_pattern(pattern: Path) -> "UserFiles":
-        """Return those of a folder, or of a path with `%u` in one of its last two parts.
+        """Return the files of a folder, or of a path with `%u` in one of its last two parts.
 
         Raises ServingError: no such folder, or others can write there.
         """
@@ -105,13 +106,13 @@ class UserFiles(NamedTuple):
         return UserFiles(root, name_pattern)
 
     def path(self, user: str) -> Path | None:
-        """Return where a user's model is or would be; None for a name that no file may have."""
+        """Return the path of a user's model, which may not exist; None for an invalid name."""
         return self.root / self.name_pattern.replace(USER, user) if _NAME.fullmatch(user) else None
 
     def stamp(self, path: Path) -> Stamp:
-        """Return what changes when a model is replaced or written to; empty when there is none.
+        """Return a value that changes when a model is replaced or written; empty without a model.
 
-        Raises ModelError for what is not a regular file in its place: a link, a folder.
+        Raises ModelError if the path is not a regular file, but a link or a folder.
         """
         try:
             if path.parent != self.root and not stat.S_ISDIR(path.parent.lstat().st_mode):
@@ -135,7 +136,7 @@ class UserFiles(NamedTuple):
             models = (path for path in self.root.iterdir() if shape.fullmatch(path.name))
             return sum(1 for _ in islice(models, max_users)) >= max_users
         except OSError:
-            return False  # a write there fails with the reason
+            return False  # then writing a model fails, and its error has the reason
 
     def make_folder(self, path: Path) -> None:
         """Make the folder of a user's model if each has one of its own; raises ModelError."""
@@ -149,17 +150,17 @@ class UserFiles(NamedTuple):
 
 
 class ServerConfig(NamedTuple):
-    """Which models a server serves, and how."""
+    """The models that a server uses, and its other settings."""
 
     path: Path
     cut_offs: tuple[Any, ...] = ()  # arguments of `CutOffs.overridden`
-    base: Path | None = None  # the model is read through it, as users' models are through the model
-    users: UserFiles | None = None  # where their models are
+    base: Path | None = None  # its counts are added to the common model's
+    users: UserFiles | None = None  # the files of users' models
     n_workers: int = 1
     limits: Limits = Limits()
     can_tell: bool = False  # whether clients may teach
-    x_spam: bool = False  # whether messages get SpamAssassin's headers too
-    senders: SenderLists | None = None  # allowed and blocked ones
+    x_spam: bool = False  # whether messages also get SpamAssassin's headers
+    senders: SenderLists | None = None  # lists of allowed and blocked senders
     open_users: int = _OPEN_USERS
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
@@ -185,14 +186,15 @@ class Models:
         base = None if config.base is None else Filter(config.base)
         self.common, self._base = Filter(config.path, options, base), base
         if config.users:
-            self.common.version.as_base()  # raises if it cannot be one
-        self._users: dict[Path, Filter] = {}  # the last used at the end
-        self._lists: dict[Path, tuple[list[Stamp], SenderLists]] = {}  # users' lists, as `_users`
+            self.common.version.as_base()  # raises if the model cannot be a base
+        self._users: dict[Path, Filter] = {}  # in the order of their last use
+        # users' lists of senders, also in the order of their last use
+        self._lists: dict[Path, tuple[list[Stamp], SenderLists]] = {}
         self._has_unusable_lists = False
 
     @property
     def n_unusable(self) -> int:
-        """How many files are unusable, or missing: of the model, of its base, and of senders."""
+        """Number of unusable or missing files: the model, its base, lists of senders."""
         problems = self.common.problem, self._base and self._base.problem, self._has_unusable_lists
         return sum(map(bool, problems))
 
@@ -203,7 +205,7 @@ class Models:
         return os.fstat(lookup.fileno()).st_mtime if lookup else 0.0
 
     def reread(self) -> None:
-        """Open what has changed of the common model and of the lists; log what is wrong."""
+        """Open the common model and the lists of senders anew if they have changed; log errors."""
         _ = self.common.version
         try:
             if self.senders is not None and self.senders.reread():
@@ -214,10 +216,10 @@ class Models:
             _logger.warning(f"{error}; the previous lists of senders are still used")
 
     def filter_for_user(self, user: str, make: bool = False) -> Filter:
-        """Return the filter of a user's model, or the common one.
+        """Return the filter of a user's model, or the common filter if the user has no model.
 
-        make: whether the user is to get a model, if there is none.
-        Raises NbspamError: the user's model cannot be used.
+        make: return the filter of a model that does not exist yet, too.
+        Raises NbspamError if the user's model cannot be used.
         """
         files = self._config.users
         path = files.path(user) if files else None
@@ -238,10 +240,10 @@ class Models:
         return spam_filter
 
     def filter_to_teach(self, user: str, make: bool) -> Filter:
-        """Return the filter of the model that a user teaches, for which there may be no file yet.
+        """Return the filter of the model that a user teaches; its file may not exist yet.
 
         make: whether a missing file will be made.
-        Raises RefusedError for a name that no model may have, and for a new user too many.
+        Raises RefusedError for an invalid name, and for a new user beyond the limit.
         """
         files, max_users = self._config.users, self._config.limits.max_users
         if files is None:
@@ -262,7 +264,8 @@ class Models:
     def version_for(self, user: str) -> FilterVersion:
         """Return the filter that classifies a user's message, with the user's own lists of senders.
 
-        They are next to NAME.json: NAME.allow and NAME.block.  Raises NbspamError, also for these.
+        The lists are files next to NAME.json, NAME.allow and NAME.block.  Raises NbspamError if the
+        model or a list cannot be used.
         """
         self.reread()
         version, files = self.filter_for_user(user).version, self._config.users

@@ -4,8 +4,8 @@
     X-Nbspam: unsure, probability=0.000632, reason=too-few-known-words, version=1.0.0
 
 is the last line of the header: it follows the last well-formed header line, before the empty line
-or the first malformed one.  A text without a header gets the empty line too.  Added lines have the
-line end of the line before them.
+or the first malformed line.  A text without a header also gets an empty line.  An added line has
+the same line end as the line before it.
 """
 
 import json
@@ -26,14 +26,14 @@ class VerdictHeader(NamedTuple):
 
     name: str
     verdict: str
-    tag: str = ""  # put before the Subject's text; empty for none
+    tag: str = ""  # put before the Subject's text; empty: no tag
     evidence: str | None = None
 
 
 def verdict_value(called: str, probability: float, reason: str | None = None) -> str:
-    """Return the verdict's header value; what is not plain ASCII in the class name becomes %XX.
+    """Return the verdict's header value; bytes of the class name beyond printable ASCII become %XX.
 
-    reason: why it is unsure, where not the probability decided.
+    reason: why the verdict is unsure, if the probability did not decide.
     """
     # A comma would end the name, and a line end the header.  UTF-8 is escaped as in a URL.
     name = "".join(
@@ -47,8 +47,8 @@ def verdict_value(called: str, probability: float, reason: str | None = None) ->
 def evidence_value(name: str, words: Iterable[tuple[str, float]]) -> str:
     """Return the evidence header's value, folded with LF: each word and its contribution in nats.
 
-    name: of the verdict's header, which the first line leaves room for.
-    Words are quoted as in JSON, so that no word can end its quotes or the header.
+    name: the verdict's header; the first line leaves space for it.  Words are quoted as in JSON, so
+    that no word can end its quotes or the header.
     """
     lines = [""]
     room = _COLUMNS - len(f"{name}{marks.EVIDENCE}:")
@@ -91,12 +91,12 @@ def add_fields(raw: bytes, header: VerdictHeader) -> bytes:
         from_line = FROM_LINE.match(lines)
         at = from_line.end() if from_line else 0
     if at == 0:
-        lines = raw  # so that a first line never ends with CR alone, which many programs ignore
+        lines = raw  # so that a first line never ends with only CR, which many programs ignore
     eol = _line_end(lines, at) if lines is raw else b"\r"
     subject = marks.subject_start(lines, end) if header.tag and is_mail else None
     block = _added_fields(header, eol, subject is not None)
     is_begun = lines[:at] not in (b"", marks.BOM)
-    if is_begun and not lines.endswith(b"\n", 0, at):  # its end is lacking
+    if is_begun and not lines.endswith(b"\n", 0, at):  # the line before has no line end
         block = eol.removeprefix(b"\r" if lines.endswith(b"\r", 0, at) else b"") + block
     if not (is_mail or marks.is_empty_line(lines, at)):
         block += eol  # the empty line that ends the header

@@ -1,7 +1,7 @@
 """The parent of the workers: it forks them, restarts those that die and passes signals on.
 
 The workers inherit the open models and the listening sockets, and the system gives each client to a
-worker that waits for one.  A worker that the parent leaves behind ends by itself.
+worker that waits for clients.  A worker ends by itself if the parent dies.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _logger = logging.getLogger(LOGGER)
 
 _SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 _PAUSE = 1.0  # seconds between two starts of a worker
-_GRACE = 50.0  # seconds for workers to finish a save that has begun
+_GRACE = 50.0  # seconds for workers to finish a save
 
 # Options of glibc's mallopt, from <malloc.h>, and their values: larger blocks are returned to the
 # system when they are freed, and threads share one heap.
@@ -43,17 +43,18 @@ class Server:
         listeners: Sequence[socket.socket],
         metrics_listeners: Sequence[socket.socket] = (),
     ) -> None:
-        """Start nothing yet.  models: with the common model open."""
+        """models: with the common model open."""
         self._config, self._models = config, models
         self._sockets = listeners, metrics_listeners
         self._metrics = Metrics(models.common.classes, config.n_workers)
-        self._workers: dict[int, tuple[int, float]] = {}  # process -> its number, and its start
+        # process id -> the worker's number, and when it was started
+        self._workers: dict[int, tuple[int, float]] = {}
 
     def run(self, on_start: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT; tell systemd, if it asked for it.
 
         on_start: called when the workers are started and signals are handled.
-        SIGHUP opens the models anew, as `systemctl reload` and log rotation expect of a server.
+        SIGHUP opens the models anew, as `systemctl reload` expects.
         """
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         self._alive, self._parent = os.pipe()  # closed with this process

@@ -1,8 +1,8 @@
-"""Learning while serving: one model at a time, with one save for the messages that wait for it.
+"""Learning while serving: all messages that wait for the same model are learned in one save.
 
-Another worker, or another program, may hold the model's lock for any time.  So the messages that
-wait are limited, in number and in time.  A message that is not learned in time is refused, and is
-not learned later.
+Another worker, or another program, may hold the model's lock for any time.  So the number of
+waiting messages and their time are limited.  A message that is not learned in time is refused, and
+is not learned later.
 """
 
 import asyncio
@@ -33,27 +33,26 @@ class Lesson(NamedTuple):
 
 
 class TeachResult(NamedTuple):
-    """What became of a lesson: LEARNED, MOVED, FORGOTTEN or UNCHANGED, and a note for the log."""
+    """The result of a lesson: LEARNED, MOVED, FORGOTTEN or UNCHANGED, and a note for the log."""
 
     result: str
     note: str = ""
 
 
-Result = TeachResult | Exception  # why a lesson was not applied
+Result = TeachResult | Exception  # an exception: why a lesson was not applied
 
 
 def apply_lessons(spam_filter: Filter, lessons: list[Lesson], wait: LockWait) -> list[Result]:
     """Learn messages, or forget them; in order, with few saves.
 
     wait: how long to wait for the model's lock.
-    Returns what was done for each lesson: nothing when the message is known as that class, or was
-    never learned and is to be forgotten; or that it was not applied because another program held
-    the lock.
+    Returns the result of each lesson: UNCHANGED if the model knows the message as this class, or
+    should forget a message that it never learned; an exception if another program held the lock.
     Raises ModelError.
     """
     results: list[Result] = []
     for save in _group_into_saves(lessons):
-        if results and wait.should_stop():  # as if another program had the lock
+        if results and wait.should_stop():  # refuse the lesson, as if another program held the lock
             late = RefusedError(TEMPORARY, "(the messages before it took too long)")
             results += [late] * len(save)
         else:
@@ -62,7 +61,7 @@ def apply_lessons(spam_filter: Filter, lessons: list[Lesson], wait: LockWait) ->
 
 
 def _group_into_saves(lessons: list[Lesson]) -> Iterator[list[Lesson]]:
-    """Yield what one save can do, in order: learn or forget messages, each once."""
+    """Group lessons, in order: a save can either learn or forget messages, each of them once."""
     save: list[Lesson] = []
     for lesson in lessons:
         if any(
@@ -77,7 +76,7 @@ def _group_into_saves(lessons: list[Lesson]) -> Iterator[list[Lesson]]:
 
 
 def _apply_save(spam_filter: Filter, save: list[Lesson], wait: LockWait) -> list[Result]:
-    """Learn or forget different messages; return what `apply_lessons` does."""
+    """Learn or forget different messages in one save; returns results like `apply_lessons`."""
     version = spam_filter.version
     settings = version.personal_metadata.settings
     rows = version.ledger_rows(lesson.message.digest for lesson in save)
@@ -99,7 +98,8 @@ def _apply_save(spam_filter: Filter, save: list[Lesson], wait: LockWait) -> list
             spam_filter.forget(messages, wait=wait)
         elif messages:
             change = spam_filter.learn(messages, wait=wait)
-            if not (change.learned or change.moved):  # another worker was first
+            # another worker has learned the messages meanwhile
+            if not (change.learned or change.moved):
                 results = [UNCHANGED] * len(save)
             notes = {m.digest: f"looks like {m.looks_like}" for m in change.surprising}
     except LockedError as error:
@@ -125,15 +125,15 @@ _Waiting = tuple[Lesson, asyncio.Future[Result]]
 class Teacher:
     """Applies the lessons of one model that wait together.
 
-    A save takes as long for one message as for many: lessons that arrive during a save wait for the
-    next, and share it.
+    A save takes as long for one message as for many, so lessons that arrive during a save share the
+    next one.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._waiting: dict[Filter, list[_Waiting]] = {}
         self._saving: dict[Filter, asyncio.Task[None]] = {}
-        self.deadline = math.inf  # by the monotonic clock: when the server waits no longer
+        self.deadline = math.inf  # on the monotonic clock: the server waits until then
 
     @property
     def n_waiting(self) -> int:
@@ -141,9 +141,10 @@ class Teacher:
         return sum(map(len, self._waiting.values()))
 
     async def submit(self, spam_filter: Filter, lesson: Lesson) -> TeachResult:
-        """Return what a lesson did to the model, once that is on the disk.
+        """Return the result of a lesson once the changed model is on the disk.
 
-        Raises RefusedError or LockedError if it was not learned in time; it never will be.
+        Raises RefusedError or LockedError if the message was not learned in time, and never will
+        be.
         """
         if self.n_waiting >= self._limits.connections:
             raise RefusedError(TEMPORARY, "(too many messages wait to be learned)")
@@ -163,11 +164,11 @@ class Teacher:
         return result
 
     async def finish(self) -> None:
-        """Wait for the saves that have begun."""
+        """Wait for the saves that are under way."""
         await asyncio.gather(*self._saving.values())
 
     async def _save(self, spam_filter: Filter) -> None:
-        """Apply what waits for a model, until nothing does."""
+        """Apply the lessons that wait for a model, until there are no more."""
         while batch := self._waiting.pop(spam_filter, []):
             give_up_at = time.monotonic() + self._limits.learning
             lessons = [lesson for lesson, _ in batch]
@@ -179,7 +180,7 @@ class Teacher:
     def _results(
         self, spam_filter: Filter, lessons: list[Lesson], give_up_at: float
     ) -> list[Result]:
-        """Apply lessons together; if that fails one by one, so that a bad one fails alone."""
+        """Apply lessons together, or one by one if that fails, so that only a bad lesson fails."""
         wait = LockWait(
             math.inf, _logger.warning, lambda: time.monotonic() >= min(give_up_at, self.deadline)
         )
@@ -187,6 +188,6 @@ class Teacher:
             return apply_lessons(spam_filter, lessons, wait)
         except Exception as error:  # noqa: BLE001 (its client gets it)
             if len(lessons) == 1:
-                # Without the frames that it passed through, which hold the message.
+                # Without its traceback, whose frames keep the message in memory.
                 return [error.with_traceback(None)]
             return [r for one in lessons for r in self._results(spam_filter, [one], give_up_at)]
