@@ -134,7 +134,7 @@ class Account(NamedTuple):
 
     user: str
     host: str
-    secret: Callable[[], Secret]  # called at each login, because a token expires after an hour
+    secret: Callable[[], Secret]  # called at each login, because a token may expire after an hour
     port: int | None = None
     tls: str = IMPLICIT  # one of SECURITY
     ca_file: str | None = None  # certificates to trust instead of the system's

@@ -2,9 +2,9 @@
 
 Messages are read with PEEK, so that none becomes \\Seen, and expunged by UID only.
 
-If a command on many messages fails, it is tried on halves of them, over a new connection if the
-server has closed the old one.  So only the message that the server cannot deliver, or move, is left
-out and named, and all others are processed.
+If a command on many messages fails, it is tried on halves of the messages, over a new connection if
+the server has closed the old one.  So only a message that the server cannot deliver or move is left
+out and named, and all other messages are processed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,8 @@ JUNK_KEYWORDS, HAM_KEYWORDS = ("$Junk", "Junk"), ("$NotJunk", "NonJunk", "NotJun
 _UIDS_PER_QUERY, _UIDS_PER_FETCH = 500, 100
 _MAX_FAILURES_IN_A_ROW = 20  # then the server fails, not single messages
 _BYTES_PER_FETCH = 4 << 20  # for small messages; larger messages are fetched one by one
-PREFIX_BYTES = 4096  # identify a message: its first header fields, some by the user's server
+# bytes that identify a message: its first header fields, some of them from the user's server
+PREFIX_BYTES = 4096
 # IDLE is restarted after this time, because routers forget a silent connection after 5 minutes (RFC
 # 2177 requires less than 29 minutes).  Folders other than the first are searched then.
 _IDLE_SECONDS = 240.0
@@ -160,7 +161,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
             with suppress(Exception):
                 self._client.logout()
                 return
-        with suppress(Exception):  # it may be closed
+        with suppress(Exception):  # the connection may be closed
             self._client.shutdown()
 
     def recover(self, error: AccountError) -> None:
@@ -183,7 +184,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
         """Return the folders of the account."""
 
         def listed() -> list[ListedFolder]:
-            self._client.folder_encode = False  # one invalid name would hide all others
+            self._client.folder_encode = False  # with it, one invalid name would hide all others
             try:
                 answer = self._client.list_folders()
             finally:
@@ -210,7 +211,8 @@ class Connection(Failures, AbstractContextManager["Connection"]):
             stored = _lower_case(answer.get(b"PERMANENTFLAGS", ())) or used
             return Folder(name, uidvalidity, uidnext, n, stored, used | stored)
 
-        self._open, self._is_readonly = Folder("", 0, 0), readonly  # no folder if it fails
+        # no folder is open if the command fails
+        self._open, self._is_readonly = Folder("", 0, 0), readonly
         self._open = self._ask_of_folder(selected, name)
         return self._open
 
@@ -318,7 +320,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
     ) -> None:
         """Run a command on messages of the open folder, and on halves of them if it fails.
 
-        If it fails for a single message, the message is left out.
+        A single message for which the command fails is left out.
         """
         parts = [list(uids)] if uids else []
         while parts:

@@ -1,8 +1,8 @@
 """Mail in Maildirs on this machine, with the methods of an IMAP connection.
 
 mbsync, offlineimap, notmuch and mail programs use such folders.  A message is moved by rename(2),
-in one step, so it is in exactly one folder at any moment.  It gets a new name, as mbsync requires,
-because the number in its name (`,U=17`) belongs to the old folder.
+in one step, so it is in exactly one folder at any moment.  A moved message gets a new name, as
+mbsync requires, because the number in the old name (`,U=17`) belongs to the old folder.
 
 A Maildir has no UIDs: messages are numbered when they are first found, and the numbers are stored.
 """
@@ -143,7 +143,8 @@ class MaildirFolders(connection.Failures):
     def status(self, name: str) -> connection.Folder:
         """Return a folder with the lowest number that its next message can have.
 
-        It is not listed again; otherwise the time of moves would grow with the square of messages.
+        The folder is not listed again; otherwise the time for moves would grow with the square of
+        the number of messages.
         """
         name = self._resolve(name)
         uidvalidity, uidnext, _ = self._uids.get(name) or self._number(name, self._list(name))
@@ -310,7 +311,8 @@ class MaildirFolders(connection.Failures):
         there = _keywords(self._paths[folder]).items()
         letter = next((c for c, k in there if k and k.casefold() == keyword.casefold()), "")
         for uid in uids:
-            for _ in range(_MAX_ATTEMPTS):  # while their owner sets flags, which renames them
+            # repeated, because their owner may set flags, which renames them
+            for _ in range(_MAX_ATTEMPTS):
                 if uid not in self._messages:
                     break
                 old = Path(self._messages[uid].path)

@@ -85,7 +85,7 @@ class JunkMark(NamedTuple):
     since: float  # when it was moved or first found there; seconds since 1970
     uidvalidity: int  # the junk folder's
     uid: int  # the UID in the junk folder, or a lower one
-    was_seen: bool  # it was \\Seen before it was moved
+    was_seen: bool  # the message was \\Seen before it was moved
     moved_by_nbspam: bool
 
 
@@ -94,7 +94,7 @@ class LearnedFolder(NamedTuple):
 
     uidvalidity: int
     uids: set[int]
-    # UID -> digest of mail that nbspam moved here and the user has not confirmed.
+    # UID -> digest of mail that nbspam moved here and that the user has not confirmed.
     unconfirmed: dict[int, str]
     contradicting: set[int]  # UIDs whose keywords contradict the folder
     looked_up_to: int  # the highest UID that was compared with the mail moved out of junk

@@ -131,5 +131,6 @@ class Mover:
             if self._for_spam and pending.junk == self.junk:
                 self.memory.set_junked(digest, JunkMark(*place, was_seen, moved_by_nbspam=True))
             else:
-                self.memory.moved_back[digest] = None  # so it stays where the user moves it
+                # so the message stays if the user moves it back
+                self.memory.moved_back[digest] = None
         self.memory.pending = None

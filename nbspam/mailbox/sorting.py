@@ -14,8 +14,8 @@ Learning takes the junk folder as spam and the folders of kept mail as ham:
   only read is presumed to be ham, and is not learned if it may be spam.
 - A user's keyword for spam or ham overrules all this; nbspam's own keywords do not count.
 
-Each message is fetched once per folder and keyword; the model's ledger has the class as which it
-was learned.
+Each message is fetched once per folder and keyword; the model's ledger records the class in which
+the message was learned.
 """
 
 import os
@@ -55,8 +55,9 @@ from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import Verdict
 
 JUNK_KEYWORD = JUNK_KEYWORDS[0]
-# Spam is moved and the state is saved after this number of verdicts: a fiftieth of the messages,
-# within these bounds, because the whole state is written.  A killed run classifies one batch again.
+# Spam is moved and the state is saved after each batch: a fiftieth of the messages, within these
+# bounds.  A batch is not smaller, because the whole state is written each time; after a killed run,
+# one batch is classified again.
 _MIN_BATCH, _MAX_BATCH = 100, 500
 _UNUSUAL = frozenset((JUNK, OLD_JUNK, TRASH, DRAFTS))
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds between attempts; the pause doubles
@@ -201,7 +202,8 @@ class MailFilter:
         if not self.should_stop():
             self._reached = max(self._start.uid, folder.uidnext - 1)
             self._save([])
-            for uid in self._start.retry_later.keys() & self._again:  # tried, and gone or processed
+            # the message was tried, and is gone or processed
+            for uid in self._start.retry_later.keys() & self._again:
                 if self._start.retry_later[uid][0] <= 0:
                     del self._start.retry_later[uid]
 
@@ -273,7 +275,7 @@ class MailFilter:
                 self._connection.add_flag(unsure, self.unsure_keyword)
             if spam and (self.mark_only or self._keyword):
                 self._memory.marked |= dict.fromkeys(message.digest for message in spam)
-                self._memory.save()  # first, so that nbspam's keywords are never learned
+                self._memory.save()  # saved first, so that nbspam's own keywords are never learned
             if spam and self.mark_only:
                 self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
@@ -351,8 +353,8 @@ class MessagesToLearn:
     def is_presumed(self, source: str, is_spam: bool) -> bool:
         """Return whether a message is only presumed to be ham, because it was read.
 
-        is_spam: its score is above the spam cut-off.  If nbspam did not filter it, another filter
-        may have moved it, and the user may have moved it back.
+        is_spam: its score is above the spam cut-off.  If nbspam did not filter the message, another
+        filter may have moved it to the junk folder, and the user back.
         """
         if source not in self._read:
             return False

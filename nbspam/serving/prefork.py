@@ -71,7 +71,8 @@ class Server:
             sockets.notify("STOPPING=1")
         finally:
             self._stop()
-            while signal.sigpending().intersection(_SIGNALS):  # a second one would end it early
+            # a second signal would end the server too early
+            while signal.sigpending().intersection(_SIGNALS):
                 signal.sigwait(_SIGNALS)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(self._alive)
@@ -83,10 +84,10 @@ class Server:
             from nbspam.learning import update as update
         answer(Request(REPORT), b"Subject: x\n\nx", self._models.version_for(""))
         _return_freed_memory()
-        gc.freeze()  # what workers share stays shared
+        gc.freeze()  # so that the workers keep sharing this memory
 
     def _start(self, number: int) -> None:
-        self._models.reread()  # so that the worker begins with a version that can be used
+        self._models.reread()  # so that a worker starts with a version that can be used
         if process := os.fork():
             self._workers[process] = number, time.monotonic()
             return
@@ -110,7 +111,7 @@ class Server:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         await Worker(self._config, self._models, self._metrics).run(*self._sockets, stop)
         logging.shutdown()
-        os._exit(0)  # without waiting for messages that are still read in threads
+        os._exit(0)  # without waiting for threads that still read messages
 
     def _signal(self, number: int) -> None:
         for process in self._workers:
@@ -118,7 +119,7 @@ class Server:
                 os.kill(process, number)
 
     def _reap(self) -> list[tuple[int, float]]:
-        """Return the numbers and starts of the workers that have ended."""
+        """Return the number and the start time of each worker that has ended."""
         ended = [process for process in self._workers if os.waitpid(process, os.WNOHANG)[0]]
         return list(map(self._workers.pop, ended))
 
@@ -143,7 +144,7 @@ class Server:
 def _return_freed_memory() -> None:
     """Have the memory of large messages returned to the system once they are answered.
 
-    By default glibc keeps it, in a heap for each thread.
+    By default glibc keeps freed memory, in a heap for each thread.
     """
     # Systems without glibc have no mallopt, and some forbid what ctypes needs.
     with suppress(AttributeError, ImportError, MemoryError, OSError):

@@ -1,8 +1,8 @@
 """A worker of the server: one event loop that reads requests, classifies and replies.
 
-Each worker accepts clients of the same listening sockets and classifies a message where it was
-read.  A large message is read only when the worker has a place for it, and classified in a thread,
-so that small ones need not wait.  Messages to learn go to `teaching.py`.
+Each worker accepts clients of the same listening sockets, and classifies the messages that it
+reads.  A large message is read only when the worker has a place for it, and is classified in a
+thread, so that small messages need not wait.  Messages to learn go to `teaching.py`.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request
 
 _logger = logging.getLogger(LOGGER)
 
-_LEAST_PLACES = 8  # clients of a worker
+_MIN_PLACES = 8  # places for clients that each worker has at least
 _BUFFER = 64 << 10  # bytes read at a time from a refused client
-_RETRY = 1.0  # seconds before accepting again after the system refused to
-_DRAIN = 2.0  # seconds to go on reading after the reply, so that the client can read it
-# Of the seconds in which the server stops: those for learning, since clients are told of what was
-# not learned, and those for clients.
+_RETRY_SECONDS = 1.0  # seconds before accepting again after the system refused to
+_DRAIN_SECONDS = 2.0  # seconds to go on reading after the reply, so that the client can read it
+# Shares of the seconds in which the server stops.  Learning ends first, because clients must still
+# get the reply that a message was not learned.
 _LEARNING_SHARE, _CLIENTS_SHARE = 0.7, 0.8
 _HTTP_TIMEOUT = 5.0  # seconds for a request of Prometheus
-_HTTP_LINES = 64  # of such a request; Prometheus sends seven
+_HTTP_LINES = 64  # lines of such a request; Prometheus sends seven
 
 _UNSENT = "the client disconnected before the reply"
 _HUNG_UP = LogEntry("serve", error="the client disconnected before its request was complete")
@@ -48,7 +48,7 @@ Reply = tuple[bytes, LogEntry, int]
 
 
 class Worker:
-    """Serves clients of the listening sockets until it is told to stop."""
+    """Serves clients of the listening sockets until it is stopped."""
 
     def __init__(self, config: ServerConfig, models: Models, metrics: Metrics) -> None:
         self._config, self._limits, self._models = config, config.limits, models
@@ -58,10 +58,8 @@ class Worker:
         )
         self._teacher = teaching.Teacher(config.limits)
         self._large = asyncio.Semaphore(config.limits.large)
-        self._places = max(
-            _LEAST_PLACES, config.limits.connections // config.n_workers
-        )  # free ones
-        self._listeners: Sequence[socket.socket] = ()  # those that clients are accepted from
+        self._places = max(_MIN_PLACES, config.limits.connections // config.n_workers)  # free ones
+        self._listeners: Sequence[socket.socket] = ()  # the sockets from which clients are accepted
         self._clients: set[asyncio.Task[None]] = set()
 
     async def run(
@@ -70,7 +68,7 @@ class Worker:
         metrics_listeners: Sequence[socket.socket],
         stop: asyncio.Event,
     ) -> None:
-        """Serve clients until `stop` is set; then answer those that are connected or waiting."""
+        """Serve clients until `stop` is set; then answer the connected and the waiting clients."""
         self._listeners = listeners
         self._watch()
         pages = [
@@ -107,7 +105,7 @@ class Worker:
             asyncio.get_running_loop().remove_reader(listener)
 
     def _accept(self, listener: socket.socket) -> None:
-        """Accept a client, if it still waits, and with the last place no more."""
+        """Accept a client if it still waits; taking the last place stops accepting."""
         try:
             connection = listener.accept()[0]
         except (BlockingIOError, ConnectionAbortedError):
@@ -115,7 +113,7 @@ class Worker:
         except OSError as error:  # no file descriptor is left, or no memory
             _logger.warning(f"cannot accept connections ({error.strerror}); raise ulimit -n")
             self._unwatch()
-            asyncio.get_running_loop().call_later(_RETRY, self._watch)
+            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._watch)
             return
         self._places -= 1
         if self._places <= 0:
@@ -136,28 +134,32 @@ class Worker:
     # One client
 
     async def _serve(self, connection: socket.socket, holds_place: bool) -> None:
-        """Answer one client; nothing that it does raises."""
+        """Answer one client; raises no error, whatever the client does."""
         client, entry, code = spamd.Client(connection), _HUNG_UP, spamd.DISCONNECTED
         loop = asyncio.get_running_loop()
         self._metrics.add("connections", 1)
         try:
-            with suppress(OSError):  # TimeoutError is one; it disconnected, or reads no reply
+            # such as TimeoutError: the client disconnected, or does not read the reply
+            with suppress(OSError):
                 reply, answered, answered_code = await self._answered(client)
-                entry = answered._replace(error=_UNSENT)  # until all of the reply is sent
+                # this error stays unless the whole reply is sent
+                entry = answered._replace(error=_UNSENT)
                 async with asyncio.timeout(self._limits.timeout):
                     await loop.sock_sendall(connection, reply)
                 entry, code = answered, answered_code
-                # spamc waits for this end; it may fail if the client has closed.
+                # spamc waits for this end of the stream; shutting down may fail if the client has
+                # closed.
                 connection.shutdown(socket.SHUT_WR)
-            if holds_place:  # it is not kept for a client that is only drained
+            if holds_place:  # a client that is only drained needs no place
                 self._release_place()
                 holds_place = False
             self._metrics.count(entry, code)
             if entry.action:
                 entry.log()
-            if code not in (0, spamd.TIMEOUT, spamd.DISCONNECTED):  # it may have more to say
+            # the client may have more to send
+            if code not in (0, spamd.TIMEOUT, spamd.DISCONNECTED):
                 with suppress(OSError):
-                    async with asyncio.timeout(_DRAIN):
+                    async with asyncio.timeout(_DRAIN_SECONDS):
                         while await loop.sock_recv(connection, _BUFFER):
                             pass
         finally:
@@ -193,13 +195,14 @@ class Worker:
                     reply, entry, code = await self._answer(request, entry)
                 else:
                     lesson = await self._lesson(request)
-            if request.command == TELL:  # which holds no place while it waits
+            if request.command == TELL:  # a message to learn holds no place while it waits
                 reply, entry, code = await self._teach(request, entry, lesson)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
             reply, entry, code = self._refused(error, entry)
-            error.__traceback__ = error.__context__ = None  # whose frames hold the message
+            # their frames keep the message in memory
+            error.__traceback__ = error.__context__ = None
         return reply, entry._replace(seconds=time.perf_counter() - started), code
 
     @asynccontextmanager
@@ -216,7 +219,7 @@ class Worker:
             self._large.release()
 
     def _entry(self, request: Request) -> LogEntry:
-        """Return what is known of a request before it is answered."""
+        """Return the log entry of a request before it is answered."""
         command = request.command
         if command in (PING, SKIP):
             return LogEntry(command=command)
@@ -244,7 +247,7 @@ class Worker:
 
     async def _lesson(self, request: Request) -> tuple[Filter, teaching.Lesson] | None:
         """Read a message to learn or forget, and its model; None if there is nothing to do."""
-        is_empty = not request.body or request.body.isspace()  # which is nothing to learn
+        is_empty = not request.body or request.body.isspace()  # then there is nothing to learn
         if (request.set_local and is_empty) or not (request.set_local or request.remove_local):
             return None
         is_spam = request.message_class == "spam" if request.set_local else None
@@ -271,7 +274,7 @@ class Worker:
         return reply, entry._replace(result=done.result, note=done.note), 0
 
     def _refused(self, error: Exception, entry: LogEntry) -> Reply:
-        """Answer what failed, and log what is wrong with the server."""
+        """Answer a failed request, and log errors of the server."""
         code, reason = spamd.SOFTWARE, type(error).__name__
         if isinstance(error, RefusedError):
             code, reason = error.code, str(error)
@@ -287,7 +290,8 @@ class Worker:
 
     async def _serve_page(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request of Prometheus."""
-        with suppress(OSError, ValueError):  # it disconnected, is too slow, or speaks no HTTP
+        # the client disconnected, is too slow, or does not speak HTTP
+        with suppress(OSError, ValueError):
             async with asyncio.timeout(_HTTP_TIMEOUT):
                 first = line = await reader.readline()
                 for _ in range(_HTTP_LINES):

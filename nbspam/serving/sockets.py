@@ -1,4 +1,4 @@
-"""The sockets that the server listens on: its own, on a path or on TCP ports, and systemd's."""
+"""The listening sockets of the server: its own, on a path or TCP ports, or sockets of systemd."""
 
 import contextlib
 import ipaddress
@@ -23,7 +23,7 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
             _remove_stale_socket(path)
-            mask = os.umask(0o777)  # no client connects before the mode is set
+            mask = os.umask(0o777)  # so that no client can connect before the mode is set
             try:
                 listener.bind(os.fspath(path))
             finally:
@@ -56,7 +56,8 @@ def _remove_stale_socket(path: Path) -> None:
     if not stat.S_ISSOCK(mode):
         raise ServingError(f"{path}: exists and is not a socket; name another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        client.setblocking(False)  # a full queue is an answer too
+        # so that a full queue raises BlockingIOError: a server listens there, too
+        client.setblocking(False)
         try:
             client.connect(os.fspath(path))
         except ConnectionRefusedError:
@@ -70,10 +71,11 @@ def _remove_stale_socket(path: Path) -> None:
 def check_host_port(host_port: str, any_address: bool) -> None:
     """Raise OptionError for an invalid HOST:PORT, and for an address that is forbidden.
 
-    any_address: whether it may be one that other machines can connect to.  No name is looked up.
+    any_address: whether other machines may be able to connect to the address.  No host name is
+    looked up.
     """
     host, _ = _split_host_port(host_port)
-    with contextlib.suppress(ValueError):  # a name
+    with contextlib.suppress(ValueError):  # a host name
         _check_loopback(host_port, host, any_address)
 
 
@@ -89,8 +91,8 @@ def _check_loopback(host_port: str, address: str | int, any_address: bool) -> No
 def tcp_sockets(host_port: str, any_address: bool) -> Iterator[list[socket.socket]]:
     """Listen on HOST:PORT, on each address of the host.
 
-    any_address: whether it may be one that other machines can connect to.
-    Raises OptionError for an invalid or forbidden place, ServingError when it is not available.
+    any_address: whether other machines may be able to connect to the address.
+    Raises OptionError for an invalid or forbidden address, ServingError if it is not available.
     """
     host, port = _split_host_port(host_port)
     with contextlib.ExitStack() as opened:
@@ -103,7 +105,8 @@ def tcp_sockets(host_port: str, any_address: bool) -> Iterator[list[socket.socke
                 listeners.append(opened.enter_context(made))
                 made.setblocking(False)
         except OSError as error:
-            reason = (error.strerror or str(error)).partition(" (while")[0]  # as Python adds
+            # without the text that Python adds
+            reason = (error.strerror or str(error)).partition(" (while")[0]
             raise ServingError(
                 f"{host_port}: cannot listen there ({reason}); name another port, or stop the"
                 " program that uses it"
@@ -120,7 +123,7 @@ def _split_host_port(host_port: str) -> tuple[str, int]:
 
 
 def format_address(listener: socket.socket) -> str:
-    """Return a socket's address as spamc takes it: a path, or HOST:PORT."""
+    """Format a socket's address: a path, or HOST:PORT."""
     address = listener.getsockname()
     if listener.family == socket.AF_UNIX:
         return str(os.fsdecode(address))

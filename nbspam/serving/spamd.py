@@ -5,10 +5,10 @@ line `SPAMD/1.1 0 EX_OK`, header lines, an empty line and the content.  Clients 
 `spamc` and everything else that speaks to spamd (Exim, amavis, sieve scripts).
 
 Two rules follow from what spamc does with a reply:
-- It ignores the code in the status line.  After an error with `Content-length: 0` it outputs an
-  empty message and exits with 0.  After a status line alone it outputs the message it was given, so
-  an error is the status line alone.
-- It recognises spam by `Spam: True` only, with exactly this case and spacing.
+- spamc ignores the code in the status line.  After an error with `Content-length: 0`, spamc outputs
+  an empty message and exits with 0.  After only a status line, spamc outputs the message that it
+  read.  So an error reply is only a status line.
+- spamc recognises spam only by `Spam: True`, with exactly this case and spacing.
 """
 
 import asyncio
@@ -20,28 +20,30 @@ from typing import NamedTuple
 
 from nbspam.reading.compression import MAGIC_BYTES, unpack_module
 
-# Bytes.  A worker holds few larger messages, and classifies them in threads.  The costliest shapes
-# known keep the interpreter for 20 to 35 ms with 128 KiB, 40 to 70 with 256 KiB.  Of the 6,047
-# mails of SpamAssassin's corpus 5 are larger.
+# Bytes.  A worker holds few messages above this size, and classifies them in threads.  The
+# costliest known messages occupy the interpreter for 20 to 35 ms if they have 128 KiB, and for 40
+# to 70 ms if they have 256 KiB.  Only 5 of the 6,047 mails of SpamAssassin's corpus are larger than
+# 128 KiB.
 LARGE = 128 << 10
 # Clients choose what is sent, so everything is bounded.
 _CHUNK = 256 << 10  # bytes read at a time
 LINE_LIMIT = 8 << 10  # bytes of one line of a request; the longest real one is a User: name
 HEADERS_LIMIT = 255  # header lines, as in spamd; spamc sends four
-_DIGITS_LIMIT = 15  # of a Content-length; int() takes quadratic time
+_DIGITS_LIMIT = 15  # digits of a Content-length, because int() takes quadratic time
 
 CHECK, SYMBOLS, REPORT, REPORT_IFSPAM = "CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"
 PROCESS, HEADERS, TELL, PING, SKIP = "PROCESS", "HEADERS", "TELL", "PING", "SKIP"
 CLASSIFY_COMMANDS = CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS
 COMMANDS = *CLASSIFY_COMMANDS, TELL, PING, SKIP
-_HEADERS = {*"compress content-length message-class set remove user".split()}  # that are looked at
+# the headers that are read; others are ignored
+_HEADERS = {*"compress content-length message-class set remove user".split()}
 _FIRST_LINE = re.compile(rb"([A-Z_]+) SPAMC/(\d{1,3})\.(\d{1,3})\s*")
 _NOT_PRINTABLE = re.compile("[^ -~]+")
 
 # Exit codes of <sysexits.h>, and spamd's own for a timeout.
 DATA, UNAVAILABLE, SOFTWARE, UNUSABLE, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
-DISCONNECTED = -1  # of no reply: the client has gone before it
-# The label of a metric, and what stands between the code and the reason.
+DISCONNECTED = -1  # no reply was possible: the client disconnected before
+# Exit code -> the label of a metric, and the words between code and reason in the status line.
 KINDS = {
     DATA: ("message", "Message refused"),
     UNAVAILABLE: ("tell_disabled", "Service Unavailable"),
@@ -76,9 +78,9 @@ class Request(NamedTuple):
     body: bytes = b""  # the message, as sent
     compressed: bool = False  # by zlib
     message_class: str = ""  # TELL: "spam", "ham" or empty
-    set_local: bool = False  # TELL: learn it
-    remove_local: bool = False  # TELL: forget it
-    user: str = ""  # as the client names them; any characters of Latin-1
+    set_local: bool = False  # TELL: learn the message
+    remove_local: bool = False  # TELL: forget the message
+    user: str = ""  # as named by the client; any characters of Latin-1
 
     @property
     def is_large(self) -> bool:
@@ -94,7 +96,7 @@ class Request(NamedTuple):
         return message
 
     def beginning(self, n: int) -> bytes:
-        """Return the first `n` bytes of the message; none of what is not zlib's."""
+        """Return the first `n` bytes of the message; b"" for invalid zlib data."""
         with suppress(zlib.error):
             body = self.body
             return zlib.decompressobj().decompress(body, n) if self.compressed else body[:n]
@@ -102,7 +104,7 @@ class Request(NamedTuple):
 
 
 class Client:
-    """A connected client.  What it has sent already is read without a turn of the event loop."""
+    """A connected client.  Bytes that have arrived are read without waiting for the event loop."""
 
     def __init__(self, connection: socket.socket) -> None:
         """connection: does not block."""
@@ -116,7 +118,7 @@ class Client:
         return bool(chunk)
 
     async def read_line(self) -> bytes:
-        """Read a line with its end; of a longer one more than LINE_LIMIT bytes."""
+        """Read a line with its line end; a longer line is cut after more than LINE_LIMIT bytes."""
         while not (n := self._buffer.find(b"\n") + 1):
             n = len(self._buffer)
             if n > LINE_LIMIT + 1 or not await self._receive():
@@ -126,7 +128,7 @@ class Client:
         return line
 
     async def read(self, n: int) -> bytes:
-        """Read n bytes, or up to where the client closes."""
+        """Read n bytes, or fewer if the client closes before."""
         while len(self._buffer) < n and await self._receive():
             pass
         body = bytes(self._buffer) if n >= len(self._buffer) else bytes(self._buffer[:n])
@@ -134,7 +136,7 @@ class Client:
         return body
 
     def count_surplus(self) -> int:
-        """Return how many bytes more have come, without waiting for any."""
+        """Return the number of further bytes that have arrived, without waiting."""
         with suppress(BlockingIOError):
             self._buffer += self.socket.recv(_CHUNK)
         return len(self._buffer)
@@ -145,8 +147,8 @@ async def read_head(
 ) -> tuple[Request, int | None] | None:
     """Read one request up to its message; None when the client closed without sending one.
 
-    Returns the request, and the length of its message as it is sent; None: up to where the client
-    closes.
+    Returns the request, and the length of its message as sent; None: the message ends where the
+    client closes.
     max_size: of a message as it is sent, in bytes.
     can_tell: whether TELL is allowed.
     Raises RefusedError for a request that is invalid, too large, or not allowed.
@@ -159,7 +161,7 @@ async def read_head(
     if not match or command not in COMMANDS:
         raise RefusedError(PROTOCOL, first_line[:100].decode("latin-1").rstrip())
     version = (int(match[2]), int(match[3]))
-    if command in (PING, SKIP):  # headers may follow, and mean nothing
+    if command in (PING, SKIP):  # headers may follow, and are ignored
         return Request(command, version), 0
     # The protocol had no headers before 1.1.
     headers = await _read_headers(client) if version > (1, 0) or command == TELL else {}
@@ -178,7 +180,7 @@ async def read_head(
 
 
 async def _read_headers(client: Client) -> dict[str, str]:
-    """Return the values of the headers that matter, by name in lower case: clients differ there."""
+    """Return the values of the known headers; the keys are their names in lower case."""
     headers: dict[str, str] = {}
     for _ in range(HEADERS_LIMIT + 1):
         line = (await _line(client, "a header line", "EOF during headers")).rstrip(b"\r\n")
@@ -187,13 +189,13 @@ async def _read_headers(client: Client) -> dict[str, str]:
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon:
             raise RefusedError(PROTOCOL, "(header not in 'Name: value' format)")
-        if (name := name.strip().lower()) in _HEADERS:  # 255 others could take 2 MB
+        if (name := name.strip().lower()) in _HEADERS:  # 255 unknown headers could take 2 MB
             headers[name] = value.strip()
     raise RefusedError(PROTOCOL, "(too many headers)")
 
 
 async def _line(client: Client, what: str, closed: str, may_end: bool = False) -> bytes:
-    """Read a line; may_end: whether the client may close instead, for which it returns b""."""
+    """Read a line; may_end: whether the client may close instead; then returns b""."""
     line = await client.read_line()
     if len(line) > LINE_LIMIT + 1:
         raise RefusedError(PROTOCOL, f"({what} is too long)")
@@ -205,9 +207,9 @@ async def _line(client: Client, what: str, closed: str, may_end: bool = False) -
 async def read_body(client: Client, length: int | None, limit: int, n_read: int = 0) -> bytes:
     """Read the rest of a message.
 
-    length: of the message; None: read up to its end, or up to `limit` bytes of it.
-    n_read: how many bytes of it were read.
-    Raises RefusedError for another length: a part of a message must not be taken for it.
+    length: the message's; None: read up to its end, or up to `limit` bytes.
+    n_read: the number of bytes that were read before.
+    Raises RefusedError for another length, because a part must not be taken for the whole message.
     """
     body = await client.read((limit if length is None else length) - n_read)
     n = n_read + len(body)
@@ -218,7 +220,7 @@ async def read_body(client: Client, length: int | None, limit: int, n_read: int 
 
 
 def _with_headers(request: Request, headers: dict[str, str]) -> Request:
-    """Return the request with the meaning of its headers; raises RefusedError."""
+    """Return the request with the fields that its headers set; raises RefusedError."""
     compress = headers.get("compress")
     if compress is not None and compress.lower() != "zlib":
         raise RefusedError(PROTOCOL, f"(compression type not supported: {compress})")
@@ -245,15 +247,15 @@ def _with_headers(request: Request, headers: dict[str, str]) -> Request:
 
 
 def too_large_error(what: str, max_size: int) -> RefusedError:
-    """Return the refusal of a message."""
+    """Return the error for a message that is too large."""
     return RefusedError(DATA, f"{what} is larger than {max_size} bytes")
 
 
 def decompress(data: bytes, max_bytes: int) -> bytes | None:
-    """Return the message that was compressed by zlib; None if it has more than `max_bytes` bytes.
+    """Decompress a message with zlib; None if it has more than `max_bytes` bytes.
 
-    It produces at most one byte more: a few kilobytes can expand to gigabytes.
-    Raises RefusedError for what is not zlib data.
+    Stops after one byte more, because a few kilobytes can expand to gigabytes.
+    Raises RefusedError for invalid zlib data.
     """
     stream = zlib.decompressobj()
     try:
@@ -274,9 +276,9 @@ def reply(request: Request, spam_line: str, content: bytes | None) -> bytes:
     """Return the reply to a request about a message.
 
     spam_line: such as "True ; 15.3 / 5.0".
-    content: of the reply, after its headers; None for CHECK.
-    Before version 1.3 a reply had at most one header, and before 1.2 one with a message had none.
-    Exim asks for a REPORT in version 1.2.
+    content: the text after the reply's headers; None for CHECK.  Before version 1.3 of the
+    protocol, a reply had at most one header; before 1.2, a reply with a message had no header.
+    Exim requests a REPORT in version 1.2.
     """
     status, spam = b"SPAMD/1.1 0 EX_OK\r\n", f"Spam: {spam_line}\r\n".encode()
     if content is None:
