@@ -3,7 +3,6 @@
 import asyncio
 import fcntl
 import logging
-import os
 import threading
 import time
 from contextlib import contextmanager, nullcontext
