@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbspam.errors import NbspamError, OptionError, Remedy
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
+from nbspam.reading.source import Note, Skips
 from nbspam.tokens.tokenized import TOKENS_ONLY, TokenizedMessage, TokenizeOptions, tokenize_batch
 
 if TYPE_CHECKING:  # only for annotations
@@ -262,16 +262,16 @@ def tokenize_messages(
         yield from report_skipped(results, skips)
 
 
-def report_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]:
+def report_skipped(results: Iterable[A | Note], skips: Skips) -> Iterator[A]:
     """Yield results, and report the skipped messages."""
     for result in results:
-        if isinstance(result, Skipped):
+        if isinstance(result, Note):
             skips.record(result)
         else:
             yield result
 
 
-def _tokenize_all(options: TokenizeOptions, batch: "Batch") -> list[TokenizedMessage | Skipped]:
+def _tokenize_all(options: TokenizeOptions, batch: "Batch") -> list[TokenizedMessage | Note]:
     return list(tokenize_batch(batch, options))
 
 
@@ -291,7 +291,8 @@ def batch_messages(
                 size += _TEXT_FACTOR * len(raw.content)
             else:
                 size += len(raw.content) if isinstance(raw.content, bytes) else _FILE_BYTES
-            if len(batch) == max_messages or size > max_bytes or input_blocks():
+            is_range = type(raw) is not RawMessage
+            if is_range or len(batch) == max_messages or size > max_bytes or input_blocks():
                 yield batch
                 batch, size = [], 0
     except Exception:

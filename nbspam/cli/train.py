@@ -205,8 +205,10 @@ def train(
         )
         # A new model with only one class learns its messages one by one, without numpy.
         trains_whole = not file_options.update or sources.may_have_two_classes
-        raws = sources.messages(read, skips)
-        if old is None and trains_whole and base_model is None:
+        is_whole = old is None and trains_whole and base_model is None
+        by_range = is_whole and not executor.is_local
+        raws = sources.messages(read._replace(by_range=by_range), skips)
+        if is_whole:
             whole = training._replace(quiet=quiet)
             fall_back = partial(learn_by_updating, training=whole) if file_options.update else None
             executor.announce_size(size_of(names) or 0)

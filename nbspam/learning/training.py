@@ -27,7 +27,7 @@ from nbspam.learning import batch
 from nbspam.learning.batch import Apply, Fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.source import Skipped, Skips
+from nbspam.reading.source import Note, Skips
 from nbspam.scoring.rules import EvidenceRule, separating_tokens
 from nbspam.scoring.verdict import Score
 from nbspam.store import model_file
@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
     corpus: Corpus
     are_mails: list[bool]  # one for each message
-    skipped: list[Skipped]
+    skipped: list[Note]
     size: int  # bytes, for the progress bar
 
 
@@ -65,7 +65,7 @@ def read_batch(options: tuple[TokenizerOutputs, bool], batch: "Batch") -> Part:
 
     options: the extras to store in addition to the tokens, and whether to sum up the bytes.
     """
-    (outputs, is_sized), skipped, size = options, list[Skipped](), 0
+    (outputs, is_sized), skipped, size = options, list[Note](), 0
     corpus, are_mails = Corpus(outputs), list[bool]()
     for message in tokenize_batch(batch, TokenizeOptions(True, outputs, skip_empty=True)):
         if isinstance(message, TokenizedMessage):

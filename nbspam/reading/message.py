@@ -30,8 +30,11 @@ from nbspam.reading.header_fields import (
 from nbspam.reading.marks import is_known, remove_marks
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    from collections.abc import Iterable
     from io import BufferedReader
     from pathlib import Path
+
+    from nbspam.reading.source import Skips
 
 # A spammer chooses the input, so these limits bound time and memory, far above the mail in the
 # corpora (deepest nesting 5, most parts 40).  A mail that exceeds a limit is never called ham.
@@ -202,6 +205,10 @@ class RawMessage(NamedTuple):
     source: str  # a path, `path:line` of a row, `path:number` in an mbox, "-", `row:0`, `pair:0`
     label: str | None  # the class that its source or the user gives it
     content: "bytes | str | Path"  # a mail; plain text; a file with one message
+
+    def messages(self, skips: "Skips") -> "Iterable[RawMessage]":
+        """Return the message itself; rows of a table, which many messages are, are read here."""
+        return (self,)
 
     def message(self) -> Message:
         """Parse the message; raises SourceError when its file cannot be read."""

@@ -46,6 +46,16 @@ class Skipped(NamedTuple):
     is_error: bool = True  # under `strict`
 
 
+class Spelling(NamedTuple):
+    """A label as it was written, in rows that another process has read."""
+
+    label: str
+    written: str
+
+
+Note = Skipped | Spelling  # a note between the messages of a source
+
+
 class Skips:
     """The bad rows and files, which are skipped, counted, and named at the end.
 
@@ -82,9 +92,12 @@ class Skips:
             if len(written) > 1
         ]
 
-    def record(self, skipped: Skipped) -> None:
-        """Record a skipped message; raises SourceError for an error under `strict`."""
-        source, reason, remedy, is_error = skipped
+    def record(self, note: Note) -> None:
+        """Record a note of another process; raises SourceError for an error under `strict`."""
+        if isinstance(note, Spelling):
+            self.record_spelling(*note)
+            return
+        source, reason, remedy, is_error = note
         if self.strict and is_error:
             raise SourceError(f"{source}: {reason}", remedy or Remedy.LEAVE_OUT_STRICT)
         self.count += 1
@@ -112,6 +125,24 @@ class Skips:
         if self.count > len(self._first):
             lines.append(f"  … and {self.count - len(self._first)} more")
         return lines
+
+
+class CollectedNotes(Skips):
+    """The notes on rows that a worker reads, for the `Skips` of the program that was started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[Note] = []
+
+    def record(self, note: Note) -> None:
+        """Keep a note."""
+        self.notes.append(note)
+
+    def record_spelling(self, label: str, written: str) -> None:
+        """Keep a label's written form as a note, once."""
+        if written not in self.spellings.get(label, ()):
+            super().record_spelling(label, written)
+            self.notes.append(Spelling(label, written))
 
 
 # Options
@@ -168,6 +199,7 @@ class ReadingOptions(NamedTuple):
     on_note: Callable[[SourceError], None] = lambda _: None  # called with each note
     on_columns: Callable[[tuple[str, str]], None] = lambda _: None  # called with `learned` names
     live_input: LiveInput | None = None  # set if messages are classified as they arrive
+    by_range: bool = False  # yield a Parquet file's rows unread, for workers that have the file
     # Called with each row of a table, skipped or not, before its message is yielded: its source,
     # the column names (the same object for all rows), and the values (for JSON lines, the object).
     # Before the first row it is called with None for the values.

@@ -23,7 +23,7 @@ import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,7 +132,10 @@ def read_table(content: Content) -> Iterator[RawMessage]:
         names, table_rows = _read_whole_table(content)
         sample = list(rows.first_rows(table_rows))
         plan = plan_of(source, names, sample)
-        yield from plan.messages(itertools.chain(sample, table_rows), source.title)
+        if content.form == "parquet" and (ranges := list(_row_ranges(plan))):
+            yield from ranges
+        else:
+            yield from plan.messages(itertools.chain(sample, table_rows), source.title)
         return
     layout = rows.layout_of(content)
     with closing(content.first_lines()) as texts:
@@ -231,6 +234,7 @@ _FILES = {
     "xlsx": ("an Excel workbook", "openpyxl", "excel"),
 }
 _PARQUET_ROWS = 1000  # in memory at a time
+_GROUP_BYTES, _RANGE_BYTES = 256 << 20, 128 << 10  # of a row group that a worker keeps, of a range
 _SHEET_ROWS = 1 << 20  # as Excel has them
 _CHAT_TEXT_FIELDS = ("text", "content", "body")  # of Telegram, Discord and others, QKSMS
 Row = Sequence[Any]  # of values that are no cells yet
@@ -406,16 +410,74 @@ def _parquet_frames(content: Content) -> "Iterator[pd.DataFrame]":
         from pyarrow import parquet  # type: ignore[import-untyped]
 
         file = parquet.ParquetFile(stream if stream.seekable() else io.BytesIO(_whole(content)))
-        metadata = file.schema_arrow.metadata or {}
-        info = json.loads(metadata.get(b"huggingface", b"{}"))
-        features = rows.field(info, "info.features") or {}
         parts = file.iter_batches(_PARQUET_ROWS)
-        for part in itertools.chain(parts, [file.schema_arrow.empty_table()]):
-            # A part without a missing number would have integers, and the others floats.
-            frame = part.to_pandas(integer_object_nulls=True)
-            for column in features.keys() & {*frame.columns}:
-                frame[column] = [_with_names(value, features[column]) for value in frame[column]]
-            yield frame
+        yield from map(_parquet_frame, itertools.chain(parts, [file.schema_arrow.empty_table()]))
+
+
+def _parquet_frame(part: Any) -> "pd.DataFrame":
+    """Convert some rows of a Parquet file to a data frame."""
+    info = json.loads((part.schema.metadata or {}).get(b"huggingface", b"{}"))
+    features = rows.field(info, "info.features") or {}
+    # A part without a missing number would have integers, and the others floats.
+    frame: pd.DataFrame = part.to_pandas(integer_object_nulls=True)
+    for column in features.keys() & {*frame.columns}:
+        frame[column] = [_with_names(value, features[column]) for value in frame[column]]
+    return frame
+
+
+class RowRange(RawMessage):
+    """Some rows of a row group of a Parquet file, which the process that tokenizes them reads."""
+
+    columns: Columns
+    require_labels: bool
+    group: int
+    rows: range  # in the row group
+    first: int  # the number of the first row in the file
+
+    def messages(self, skips: Skips) -> Iterator[RawMessage]:
+        """Read the rows; raises OSError, and TableError."""
+        part = _row_group(self.content, self.group).slice(self.rows.start, len(self.rows))
+        _, values = frame_table(_parquet_frame(part))
+        source = Input(self.source, ReadingOptions(), skips, self.label, self.require_labels)
+        table_rows = enumerate(map(rows.Cells.of, values), self.first)
+        return TablePlan(source, self.columns).messages(table_rows, self.source)
+
+
+@lru_cache(maxsize=1)
+def _row_group(path: Path, group: int) -> Any:
+    """Read a row group; a worker's next range is probably in the same group."""
+    from pyarrow import parquet
+
+    return parquet.ParquetFile(path).read_row_group(group)
+
+
+def _row_ranges(plan: TablePlan) -> Iterator[RowRange]:
+    """Divide a Parquet file into ranges of about _RANGE_BYTES.
+
+    Yields nothing if this process must read the rows: they are attached to a message or in an
+    archive, are also printed, have inner fields, or form row groups that a worker cannot keep.
+    """
+    source, options = plan.source, plan.source.options
+    named = options.table.text_column, options.table.label_column
+    has_inner = any(name and "." in name for name in named)
+    if not options.by_range or not source.is_file or options.attached or has_inner:
+        return
+    from pyarrow import parquet
+
+    metadata = parquet.ParquetFile(source.path).metadata
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    if max(group.total_byte_size for group in groups) > _GROUP_BYTES:
+        return
+    first = 1
+    for number, group in enumerate(groups):
+        n_rows = max(1, group.num_rows * _RANGE_BYTES // max(1, group.total_byte_size))
+        for start in range(0, group.num_rows, n_rows):
+            part = RowRange(source.title, source.label, source.path)
+            part.columns, part.require_labels = plan.columns, source.require_labels
+            part.group, part.rows = number, range(start, min(start + n_rows, group.num_rows))
+            part.first = first + start
+            yield part
+        first += group.num_rows
 
 
 def _with_names(value: Any, feature: Any) -> Any:

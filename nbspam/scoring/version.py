@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # only for annotations: classifying one message imports nothi
     from nbspam.bayes.event_model import Row
     from nbspam.reading.message import RawMessage
     from nbspam.reading.senders import SenderLists
-    from nbspam.reading.source import Skipped, Skips
+    from nbspam.reading.source import Note, Skips
     from nbspam.scoring.base import Base
     from nbspam.scoring.classifier import BulkClassifier
     from nbspam.scoring.explanation import Explanation
@@ -301,7 +301,7 @@ def classify_messages(
 
 def _classify_batch(
     task: tuple[FilterVersion, bool, bool], batch: "Batch"
-) -> "list[ClassifiedMessage | Skipped]":
+) -> "list[ClassifiedMessage | Note]":
     version, drop_evidence, find_taught = task
     items = list(tokenize_batch(batch, TokenizeOptions(find_taught, version.outputs)))
     messages = [item for item in items if isinstance(item, TokenizedMessage)]

@@ -10,7 +10,7 @@ from nbspam.errors import SourceError
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.header_fields import Header, identity_of
 from nbspam.reading.message import Message, Part, RawMessage
-from nbspam.reading.source import Skipped
+from nbspam.reading.source import CollectedNotes, Note, Skipped
 from nbspam.tokens import text as plain_text
 from nbspam.tokens.disguises import VISIBLE_SHAPE, undo_tricks, western_table
 from nbspam.tokens.headers import header_tokens, subject_of
@@ -435,11 +435,13 @@ class TokenizeOptions(NamedTuple):
     skip_empty: bool = False  # skip a mail without content
 
 
-def tokenize_batch(
-    batch: "Batch", options: TokenizeOptions
-) -> Iterator[TokenizedMessage | Skipped]:
+def tokenize_batch(batch: "Batch", options: TokenizeOptions) -> Iterator[TokenizedMessage | Note]:
     """Tokenize a batch; yields a note in place of each skipped message."""
-    return (tokenize_raw(raw, options) for raw in batch)
+    skips = CollectedNotes()
+    for raw in batch:
+        for message in raw.messages(skips):
+            yield tokenize_raw(message, options)
+    yield from skips.notes
 
 
 def tokenize_raw(raw: RawMessage, options: TokenizeOptions) -> TokenizedMessage | Skipped:

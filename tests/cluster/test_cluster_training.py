@@ -68,6 +68,7 @@ def parquet(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     lines = [line.split("\t") for line in ROWS.splitlines()]
+    lines[50:50] = [["ham", None], ["", "no label"], ["Spam", "win a prize"], ["label", "text"]]
     frame = pandas.DataFrame(lines, columns=["label", "text"])
     path = tmp_path / "rows.parquet"
     frame.to_parquet(path, row_group_size=37)

@@ -52,7 +52,7 @@ def trained_on(
 ):
     """Train from pieces, write the model, and return what was skipped."""
     settings, skips = settings or TrainingSettings(), Skips()
-    options = options or ReadingOptions()
+    options = (options or ReadingOptions())._replace(by_range=not where.is_local)
     run = training_run(where, settings, passes or ProgressPasses())
     raws = (raw for each in asked for raw in messages(*each, options, skips))
     run.read(batch_messages(raws, PIECE_LIMITS[0], size), skips)

@@ -1,13 +1,16 @@
 """Tables in parts: folders of Parquet files as Spark and Dask write them, and lists of files."""
 
 import csv
+import pickle
 from pathlib import Path
 
 import pytest
 
 import nbspam
 from nbspam.errors import SourceError
-from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading import tables
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import CollectedNotes, ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import read_labelled, read_messages
 from nbspam.reading.tables import tables_in_folder
 
@@ -141,3 +144,51 @@ def test_a_frame_of_dask_is_read_by_partitions_and_classified_in_place(tmp_path,
     assert list(verdicts["log_odds"]) == list(alone["log_odds"])
     with pytest.raises(nbspam.OptionError, match="map_partitions"):
         nbspam.classify_many(dd.from_pandas(sms, npartitions=3), "model.json")
+
+
+# Ranges of rows, which other processes read
+
+
+BY_RANGE = ReadingOptions(by_range=True)
+
+
+def ranges(path, options=BY_RANGE):
+    return list(read_labelled(str(path), options, Skips()))
+
+
+def test_ranges_of_rows_are_read_elsewhere_as_they_are_read_here(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_RANGE_BYTES", 2_000)
+    path, frame = tmp_path / "t.parquet", FRAME.copy()
+    frame.loc[500, "text"], frame.loc[700, "label"], frame.loc[900, "label"] = None, "", "Spam"
+    frame.to_parquet(path, row_group_size=333)
+    here, notes = Skips(), CollectedNotes()
+    whole = list(read_labelled(str(path), ReadingOptions(), here))
+    parts = pickle.loads(pickle.dumps(ranges(path)))
+    assert len(parts) > 4
+    assert [raw for part in parts for raw in part.messages(notes)] == whole
+    there = Skips()
+    for note in notes.notes:
+        there.record(note)
+    assert (there.named, there.spellings) == (here.named, here.spellings)
+    assert here.count == 2 and here.spellings["spam"] == {"spam", "Spam"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ReadingOptions(),
+        BY_RANGE._replace(table=TableOptions(text_column="text.body")),
+        BY_RANGE._replace(attached=True),
+    ],
+)
+def test_rows_are_read_here_unless_others_can_read_them_alike(tmp_path, options):
+    path = tmp_path / "t.parquet"
+    FRAME.rename(columns={"text": "text.body"}).to_parquet(path)
+    assert [type(raw) for raw in ranges(path, options)][:1] != [tables.RowRange]
+
+
+def test_a_row_group_that_a_worker_cannot_keep_is_read_here(tmp_path, monkeypatch):
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    assert {type(raw) for raw in ranges(tmp_path / "t.parquet")} == {tables.RowRange}
+    monkeypatch.setattr(tables, "_GROUP_BYTES", 100)
+    assert {type(raw) for raw in ranges(tmp_path / "t.parquet")} == {RawMessage}
