@@ -11,7 +11,6 @@
 Loaded only for mail at a server and for `nbspam mail`.
 """
 
-import difflib
 import getpass
 import os
 import sys
@@ -66,8 +65,7 @@ def _find_place(word: str, known: Mapping[str, Place]) -> Place:
                 " a Maildir such as ~/Maildir"
             )
         names = ", ".join(known)
-        close = difflib.get_close_matches(word, known, 1)
-        remedy = f"did you mean {close[0]}?" if close else "name one of these, or a Maildir"
+        remedy = settings.suggest_key(word, known, "name one of these, or a Maildir")
         raise OptionError(f"{word}: the config file has no such place ({names}); {remedy}")
     return known[word]
 

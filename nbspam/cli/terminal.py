@@ -17,13 +17,9 @@ def terminal_width() -> int | None:
     """Return the columns of standard output if it is a terminal, else None."""
     if not sys.stdout.isatty():
         return None
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
-        return int(columns)
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL_WIDTH
-    except OSError:
-        return _USUAL_WIDTH
+    from shutil import get_terminal_size  # not loaded for a pipe
+
+    return get_terminal_size((_USUAL_WIDTH, 1)).columns
 
 
 def page_width() -> int:

@@ -63,7 +63,7 @@ def counts(tp, fp, fn, tn):
     return VerdictCounts(tp + fp + fn + tn, tp + tn, tp, fp, fn, tn)
 
 
-def format_count(*cells):
+def from_cells(*cells):
     return metrics.ScoredMessages.from_counts(counts(*cells), counts(*cells))
 
 
@@ -105,7 +105,7 @@ def test_lam_is_the_logistic_average_and_counts_half_an_error_at_its_ends():
         (100, 100, 100, 100): 100 * 100.5 / 101,
         (0, 10, 5, 10): 100 * expected,
     }.items():
-        assert metrics.lam_pct(format_count(spam - fn, fp, fn, ham - fp)).value == close(percent)
+        assert metrics.lam_pct(from_cells(spam - fn, fp, fn, ham - fp)).value == close(percent)
 
 
 @each(
@@ -118,7 +118,7 @@ def test_lam_is_the_logistic_average_and_counts_half_an_error_at_its_ends():
 def test_matthews_of_an_empty_margin_is_nothing_and_of_many_messages_does_not_overflow(
     of, expected
 ):
-    assert metrics.mcc(format_count(*of)).value == close(expected)
+    assert metrics.mcc(from_cells(*of)).value == close(expected)
 
 
 @each(
@@ -271,12 +271,12 @@ def test_left_out_rates_are_the_figures_of_the_same_messages():
     labels = np.where(spam, "spam", "ham")
     called = np.where(log_odds > 0, "spam", "ham")
     verdicts = np.where(log_odds > 2, "spam", np.where(log_odds > 0, "unsure", "ham"))
-    at_threshold, format_count = (
+    at_threshold, at_cut_offs = (
         metrics.count_verdicts(Counter(zip(labels, answers, strict=True)), "spam")
         for answers in (called, verdicts)
     )
-    rates = metrics.left_out_rates(at_threshold, format_count)
-    whole = metrics.figures(scored_messages(spam, log_odds, verdicts=format_count)).by_key
+    rates = metrics.left_out_rates(at_threshold, at_cut_offs)
+    whole = metrics.figures(scored_messages(spam, log_odds, verdicts=at_cut_offs)).by_key
     keys = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
     assert rates.by_key == {key: whole[key] for key in keys}
     assert list(rates.as_json()) == [name for key in keys for name in (key, f"{key}_ci")]
@@ -302,8 +302,8 @@ def test_verdicts_are_counted_against_the_rest_and_unsure_calls_nothing_spam(pai
 
 
 def test_without_a_class_called_spam_accuracy_and_unsure_alone_are_defined():
-    format_count = metrics.count_verdicts({("a", "a"): 1, ("b", "c"): 1}, None)
-    values = metrics.left_out_rates(format_count, format_count).values
+    at_cut_offs = metrics.count_verdicts({("a", "a"): 1, ("b", "c"): 1}, None)
+    values = metrics.left_out_rates(at_cut_offs, at_cut_offs).values
     defined = {key: value for key, value in values.items() if value is not None}
     assert defined == {"accuracy": 0.5, "unsure_pct": 0}
     none = metrics.count_verdicts({}, "spam")
