@@ -8,7 +8,7 @@
     [mail.local]
     maildir = "~/Maildir"
 
-Loaded only for mail at a server and for `nbspam mail`.
+This module is loaded only for mail at a server and for `nbspam mail`.
 """
 
 import getpass
@@ -207,7 +207,7 @@ def find_junk_folder(connection: moves.Mailbox, junk: str | None) -> str:
     place = connection.account
     if named := junk or place.junk:
         found = resolve_folder(named, connection.folders())
-        connection.status(found)  # raises if it is not there
+        connection.status(found)  # raises if the folder does not exist
     else:  # the folder with the special use \Junk (RFC 6154)
         listed = [folder for folder in connection.folders() if folder.is_selectable]
         marked = [folder.name for folder in listed if JUNK in folder.flags]
@@ -246,6 +246,6 @@ def make_class_movers(
                 f" than spam are {', '.join(others)}, and their mail is moved neither to"
                 f" {mover.junk} nor to a folder that is filtered; correct it, or leave it out"
             )
-        connection.status(target)  # raises if it is not there
+        connection.status(target)  # raises if the folder does not exist
         movers[name] = moves.Mover(connection, mover.memory, target, for_spam=False)
     return movers

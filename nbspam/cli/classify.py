@@ -1,4 +1,4 @@
-"""`nbspam classify`, and a message from standard input to standard output, marked (-p)."""
+"""`nbspam classify`; -p copies a message from standard input to standard output, and marks it."""
 
 import contextlib
 import json
@@ -132,10 +132,12 @@ def classify(
         metavar="FILE",
         type=options.FILE_PATH,
         conflicts_with="--passthrough",
-        help="Write such a table to FILE: .csv, .tsv, .jsonl, .json, .parquet or .xlsx.",
+        help="Write the table with the verdicts to FILE: .csv, .tsv, .jsonl, .json, .parquet or"
+        " .xlsx.",
     ),
     keep_formulas: bool = rare_flag(
-        help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula."
+        help="In a CSV or TSV, put no apostrophe before text that a spreadsheet would read as a"
+        " formula."
     ),
     exit_code: bool = flag(help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error."),
     header_options: HeaderOptions,
@@ -193,14 +195,14 @@ def classify(
       * VERDICT ?? ^^spam,
       .Junk/
 
-    -p copies the message byte for byte and adds the header, the last; any such header that came
-    with the message is removed.  If anything fails, even because of a wrong option, the message is
-    passed on unchanged and the exit status is 75.
+    -p copies the message byte for byte and adds the header as the last header line; such a header
+    that came with the message is removed.  If anything fails, even because of a wrong option, the
+    message is passed on unchanged and the exit status is 75.
 
     Exit status: 0 on success, 1 on an error or if no message could be read, 2 for a wrong option;
-    with -p 75 for both.  With --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure,
-    and 3 for any error (with -p 75).  A mail program should ask for the header: it may find 0 where
-    nbspam did not run.
+    with -p 75 for errors and wrong options.  With --exit-code the verdict on the last message: 0
+    spam, 1 ham, 2 unsure, and 3 for any error (with -p 75).  A mail program should read the header
+    instead: it may get 0 although nbspam did not run.
     """
     cut_off_options.check()
     _check(sources, source_options, form, header_options)
@@ -234,7 +236,7 @@ def classify(
                 from nbspam.cli.progress import progress, size_of
 
                 size = size_of(names) or 0
-                # Verdicts on a terminal are progress.
+                # On a terminal, the printed verdicts show the progress.
                 if not is_few and (output is not None or not sys.stdout.isatty()):
                     with_progress = stack.enter_context(progress(False, names))
             pauses = live_input.would_block
@@ -258,7 +260,7 @@ def classify(
                 else:
                     click.echo(_format_verdict(verdict, form))
                 last_code = _verdict_code(version.metadata, verdict)
-        if n > 1 or notes.has_reader():  # a mail program runs it once per mail
+        if n > 1 or notes.has_reader():  # a mail program runs this command once per mail
             notes.note_older(model, version.metadata, version.classifier.base)
     notes.note_skips(skips)
     if not (n or skips.count):
@@ -331,7 +333,7 @@ def _is_small(source: str) -> bool:
     try:
         return path.is_file() and path.stat().st_size < _SMALL_BELOW
     except (OSError, ValueError):
-        return True  # unreadable: reading it raises the error
+        return True  # an unreadable file: reading it raises the error
 
 
 def _pass_on(
@@ -342,7 +344,8 @@ def _pass_on(
 ) -> int:
     """Write the message with its verdict; return the exit code.
 
-    It writes nothing before the verdict is known, and raises nothing after the message is written.
+    Nothing is written before the verdict is known, and no error is raised after the message is
+    written.
     """
     from nbspam.serving import passthrough  # only -p needs it
 
@@ -354,7 +357,7 @@ def _pass_on(
     with open_model_filter() as spam_filter:
         version = spam_filter.version
         _check_positive(version.metadata, exit_code)
-        # Old marks are still in the message: without them, a text would start with an empty line.
+        # Parsed with its old marks, because a text without them would start with an empty line.
         message = tokenize(parse(raw_message, (name, MARK)), outputs=version.outputs)
         verdict = version.classify(message)
         evidence = None
@@ -368,7 +371,7 @@ def _pass_on(
     passage.write(
         passthrough.add_fields(passthrough.remove_own_fields(raw_message, name), marks) + rest
     )
-    with contextlib.suppress(OSError):  # the message is out
+    with contextlib.suppress(OSError):  # the message is written already, so nothing may fail now
         notes.note_one_class(model, version.metadata)
     return code if exit_code else ExitCode.DONE
 

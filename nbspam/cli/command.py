@@ -1,11 +1,11 @@
 """Commands and options: click's, with headings in --help, defaults of a config file, and records.
 
     @section("Cut-offs")
-    class Cutting(NamedTuple):
+    class CutOffOptions(NamedTuple):
         spam_cutoff: float | None = option(metavar="P", type=float, help="…")  # --spam-cutoff
 
     @command("classify")
-    def classify(*, cutting: Cutting, quiet: bool = QUIET) -> int: …
+    def classify(*, cut_offs: CutOffOptions, quiet: bool = QUIET) -> int: …
 
 The default of a parameter is its click option or argument.  An option without a name gets the name
 of its parameter.  A parameter that is annotated with a record gets the record's options as a single
@@ -40,10 +40,10 @@ class Option(click.Option):
 
     advanced: only --help-all shows it.
     requires: options, separated by spaces; on the command line, at least one of those that the
-        command has must be given, too.
+    command has must also be given.
     conflicts_with: options, separated by spaces, that it cannot be combined with.
     formats: formats of the sources for which the option has an effect; None: all.
-    configurable: the config file can set it for all commands that have it.
+    configurable: the config file can set the option for all commands that have it.
     greedy: all arguments up to the next option are its values: `--spam new/*`.
     """
 
@@ -90,7 +90,7 @@ def option(*names: str, **attributes: Any) -> Any:
     return Option(names, **attributes)
 
 
-# Boolean options, options that only --help-all shows, and boolean options that only it shows.
+# Shorthands: boolean options, options that only --help-all shows, and both.
 flag = partial(option, is_flag=True)
 rare_option = partial(option, advanced=True)
 rare_flag = partial(option, is_flag=True, advanced=True)
@@ -160,8 +160,8 @@ class Command(click.Command):
 
     def make_parser(self, ctx: click.Context) -> Any:
         parser = super().make_parser(ctx)
-        # click tries `-m` as a long option first, and loads difflib to suggest another: 1.5 ms.
-        # The attributes are private to click; without them the parser still works.
+        # click first tries `-m` as a long option, and loads difflib to suggest a similar one, which
+        # takes 1.5 ms.  The attributes are private to click; without them the parser still works.
         getattr(parser, "_long_opt", {}).update(getattr(parser, "_short_opt", {}))
         return parser
 
@@ -181,7 +181,7 @@ class Command(click.Command):
                 ctx.default_map, ctx.meta[_ORIGINS] = defaults(path, self.table, options)
             return super().parse_args(ctx, self._with_one_value_each(args))
         except click.UsageError as error:
-            error.ctx = error.ctx or ctx  # click omits it where an option lacks its value
+            error.ctx = error.ctx or ctx  # click sets no context if an option lacks its value
             option = getattr(error, "param", None)
             if isinstance(option, Option) and _is_from_file(ctx, option):
                 problem = f"{option_origin(option.flag, ctx)}: {error.message.rstrip('.')}"
@@ -195,7 +195,8 @@ class Command(click.Command):
         for i, argument in enumerate(args):
             if argument == "--":
                 return given + args[i:]
-            if is_next:  # the option's value, even with a hyphen in front, as in click
+            # as in click, the next argument is the option's value, even if it starts with a hyphen
+            if is_next:
                 is_next = False
             elif argument in names:
                 name, is_next = argument, True
@@ -301,8 +302,8 @@ def given_on_command_line(name: str) -> bool:
 def config_file() -> str | None:
     """Return the config file to read: $NBSPAM_CONFIG, else the user's file if it exists.
 
-    It returns None if $NBSPAM_CONFIG is empty, or if the folder may not be searched, because a
-    daemon may run with the HOME of root.
+    Returns None if $NBSPAM_CONFIG is empty, or if the user may not search the folder: a daemon may
+    run with the HOME of root.
     """
     path = config_place()
     if path is None or "NBSPAM_CONFIG" in os.environ:

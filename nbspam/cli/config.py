@@ -21,8 +21,8 @@ def config(
 ) -> None:
     """Print the settings of the config file and the environment, and check them.
 
-    The config file sets what describes a set-up.  It is $NBSPAM_CONFIG (empty for none), else
-    ~/.config/nbspam/config.toml.
+    The config file has the settings that describe an installation.  It is $NBSPAM_CONFIG (empty for
+    none), else ~/.config/nbspam/config.toml.
 
     \b
       model = "~/mail.json"   # for all commands; also base, jobs, senders
@@ -48,7 +48,7 @@ def config(
     rows: list[tuple[str, Any, str]] = []
     places = accounts.configured_places()
     hosts = [place.auth_host for place in places.values()]
-    for name in ("classify", "serve"):  # together they have all configurable options
+    for name in ("classify", "serve"):  # these two have all configurable options
         group = click.Context(nbspam, info_name="nbspam")
         subcommand = nbspam.get_command(group, name)
         assert isinstance(subcommand, Command)

@@ -124,9 +124,9 @@ def evaluate(
 ) -> None:
     """Measure how good the filter is on labelled messages.
 
-    By default it tests the saved model on those messages that the model has not learned.
-    --leave-one-out, --folds, --train-first and --online train on some of the messages and test on
-    others; they read and write no model file.  --compare tests several kinds of naive Bayes.
+    By default, the saved model is tested on the messages that it has not learned.  --leave-one-out,
+    --folds, --train-first and --online train on some of the messages and test on others, without a
+    model file.  --compare tests several kinds of naive Bayes.
 
     \b
     Examples:
@@ -140,15 +140,15 @@ def evaluate(
     label means ham.  --full prints accuracy, F1, AUC, the metrics of the TREC spam track and more;
     shares and AUC with their 95 % intervals.
 
-    Errors are counted at P(spam) = 0.5.  Next to the errors it prints the verdicts with the
-    model's cut-offs, or with the given cut-offs: how much ham is classified as spam, how much spam
-    is missed, and how many messages are unsure.  With three or more classes the verdict is the most
+    Errors are counted at P(spam) = 0.5.  Next to the errors, the report has the verdicts by the
+    model's cut-offs, or by the given cut-offs: how much ham is classified as spam, how much spam is
+    missed, and how many messages are unsure.  With three or more classes the verdict is the most
     probable class, and there is no cut-off.
 
     --compare tests all kinds of naive Bayes, or only the named kinds.  A name has the event model,
     the traits or both, and then the scoring rule: bernoulli+kernel:evidence is the default, and
-    gaussian:sum has no tokens.  A name without a scoring rule means both rules.  It prints which
-    kind is best, which kinds differ from it significantly, and which to choose.
+    gaussian:sum has no tokens.  A name without a scoring rule means both rules.  The output says
+    which kind is best, which kinds are significantly different from the best, and which to choose.
 
     \b
     More examples:

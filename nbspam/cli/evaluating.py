@@ -117,7 +117,7 @@ def evaluate_model(
 ) -> tuple[results.Results, Model | None]:
     """Test a saved model, or models trained on some of the messages; return the results.
 
-    For a page, also return the saved model, or a model of all messages, if it counts words.
+    For a page, also returns a model that counts words: the saved model, or a model of all messages.
     excerpt: characters of each message to keep.
     """
     whole: Model | None = None
@@ -243,7 +243,7 @@ def compare_models(
     given, cut_offs = training_options.unchecked(), cut_off_options.for_new_model()
     kinds = comparison.parse_combinations(protocol.compare or "", given)
     if given.variances != Variances() and not any(kind.traits == GAUSSIAN for kind in kinds):
-        given.check()  # raises, because variances need Gaussian traits
+        given.check()  # raises if variances are given without Gaussian traits
     for kind in kinds:
         kind.settings(given).check()
     read, mislabelled = reader.corpus(ALL_NUMBERS, given.positive, protocol.is_stream)

@@ -85,8 +85,8 @@ def explain(
     [-like this-].  Then it prints a line for each word: its weight, how many of the learned
     messages contain it, and its share of the sum.  Character trigrams and pieces of the opening are
     added up unless --fragments is given.  Numbers are shown as written; the model knows only their
-    length.  JSON has all words, as the model has them.  --format html prints one
-    self-contained page, which says what the figures and the kinds of words mean.
+    length.  JSON has all words in the model's spelling.  --format html prints one self-contained
+    page, which says what the figures and the kinds of words mean.
     """
     cut_off_options.check()
     source_options.check(() if words else (source,))
@@ -171,7 +171,7 @@ def words_and_sums(
 ) -> tuple[list[Word], list[tuple[str, float]]]:
     """Return the words to list, and the sums: other words, constants, and the total.
 
-    name_options: name the options that list the words of a sum.
+    name_options: add the options that list the summed words to a sum's name.
     """
     # There are many fragments, and each means little to a reader; JSON has all of them.
     words = [word for word in explanation.words if fragments or not is_fragment(word.token)]

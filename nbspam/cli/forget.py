@@ -32,8 +32,9 @@ def forget(
 
     A SOURCE is anything that `train` accepts.  A message without a label, as in a file that is
     given without --spam or --ham, is removed from the class it was learned in; a message that was
-    never learned is ignored.  Without a SOURCE it reads one message from standard input.  That one
-    is unlearned without output, unless standard output is a terminal or --format json is given.
+    never learned is ignored.  Without a SOURCE it reads one message from standard input.  The
+    message from standard input is unlearned without output, unless standard output is a terminal or
+    --format json is given.
 
     \b
     Examples:
@@ -41,10 +42,10 @@ def forget(
       nbspam forget --spam - < message.eml
       nbspam forget --ham old-inbox.mbox -m mail.json
     \f
-    Counts and ledger become exactly what they were before the messages were learned.  Of the
-    calibration only what was learned lately is undone, so probabilities may differ from before; to
-    undo the rest, train again without these messages.  What was learned with --base is unlearned
-    with it.
+    Counts and ledger become exactly what they were before the messages were learned.  In the
+    calibration, only the effect of the last messages can be undone, so probabilities may differ
+    from before; to undo everything, train again without these messages.  Use --base for messages
+    that were learned with it.
     """
     names = sources.names()
     if not names:
@@ -57,7 +58,7 @@ def forget(
     source_options.check(names)
     options, skips = source_options.options(quiet=quiet), Skips(source_options.strict)
     raws = sources.messages(options, skips, read_messages)
-    # A macro of a mail reader runs it silently.
+    # For one message, as from a macro of a mail reader, print nothing.
     is_one = names == [STDIN] and source_options.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
     with update.open_for_learning(model) as lookup:

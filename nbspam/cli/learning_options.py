@@ -52,8 +52,8 @@ class Sources(NamedTuple):
     sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1)
     spam: tuple[str, ...] = _read_several(help="Read spam from each SRC, up to the next option.")
     ham: tuple[str, ...] = _read_several(
-        help="Read ham from each SRC; a quoted pattern, '~/Maildir/.*', is read without what the"
-        " other options name."
+        help="Read ham from each SRC; a quoted pattern, '~/Maildir/.*', is read without the"
+        " sources that other options name."
     )
     label: tuple[str, ...] = _read(
         metavar="NAME=SRC",
@@ -74,7 +74,7 @@ class Sources(NamedTuple):
         return bool(self.sources) or len({label for label, _ in self._labelled_sources()}) > 1
 
     def names_without_labels(self) -> list[str]:
-        """Return the names of all sources, but nothing if some sources have labels themselves."""
+        """Return the names of all sources; no names if some sources have labels of their own."""
         return [] if self.sources else self.names()
 
     def messages(
@@ -165,7 +165,8 @@ def _expand_pattern(source: str, other_paths: Container[str]) -> list[str]:
     """Return the paths that match a pattern; the name of an existing file is not a pattern.
 
     other_paths: real paths of other sources, which a pattern leaves out: `--spam ~/Maildir/.Junk
-    --ham '~/Maildir/.*'`.  Files with a dot in front are not mail, but belong to mail programs.
+    --ham '~/Maildir/.*'`.  Files whose name starts with a dot are not mail: they belong to mail
+    programs.
     """
     if not set(source) & set("*?[") or os.path.lexists(source):
         return [source]
@@ -334,7 +335,7 @@ class Protocol(NamedTuple):
         if not self.trains:
             cut_off_options.check()
             for name in training_options.given():
-                if name != "spam_label":  # which may name the spam of the test messages
+                if name != "spam_label":  # --spam-label may name the spam of the test messages
                     flag = training_options.option(name)
                     raise OptionError(
                         f"{flag} needs --leave-one-out, --folds, --train-first or --online; add one"

@@ -80,8 +80,8 @@ def mail() -> None:
       password-command = "pass show mail"    # or password-file, token-command
       folders = ["INBOX"]                    # to filter
       ham = ["INBOX", "Lists/*"]             # to learn as ham what was read there
-      junk = "Spam"                          # if the server marks none as \\Junk
-      tls = "starttls"                       # if port 993 is not there
+      junk = "Spam"                          # if the server marks no folder \\Junk tls = "starttls"
+      # if port 993 is not there
 
     An account needs imapclient: pip install 'nbspam[imap]'.  docs/mail.md has recipes for cron and
     systemd.
@@ -113,7 +113,7 @@ _TRUST_AFTER = option(
     metavar="TIME",
     callback=_parse_duration,
     requires="--learn",
-    help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
+    help="Learn a message that nbspam moved to the junk folder after this time (7d, 12h)."
     " [default: once it was seen there]",
 )
 _ACCOUNTS = argument("accounts", metavar="[PLACE]...", nargs=-1)
@@ -187,12 +187,11 @@ def filter_(
     Without one, all places of the config file are filtered.
 
     Ham and unsure messages stay untouched.  No message becomes read.  The first run classifies the
-    unread mail of a folder.  A message that you move back from the junk folder stays where you put
-    it, and so does one that the model has learned as ham, whatever its verdict; --move-taught moves
-    that too.
+    unread mail of a folder.  A message that you move back from the junk folder stays there.  A
+    message that the model has learned as ham also stays, unless --move-taught is given.
 
-    Each message is in exactly one folder whatever happens.  The next run completes one that was
-    killed, and tries again what the server refused.
+    Each message is in exactly one folder whatever happens.  The next run completes the work of a
+    killed run, and tries refused messages again.
 
     Exit status: 0 on success, 1 if nothing worked, 2 when the command line is wrong, 75 when the
     server is unreachable or another run works on the account for too long: try again later.
@@ -224,7 +223,8 @@ def learn_(
     junk: str | None = _JUNK,
     trust_after: float | None = _TRUST_AFTER,
     dry_run: bool = rare_flag(
-        help="Say what would be learned, and what looks like another class; change nothing."
+        help="Print the messages that would be learned, and those that look like another class;"
+        " change nothing."
     ),
     form: str = options.FORM,
     quiet: bool = options.QUIET,
@@ -233,13 +233,13 @@ def learn_(
     """Learn the junk folder as spam, and read mail of other folders as ham.
 
     PLACE is as in nbspam mail filter.  The config file names the folders of ham (ham = ["INBOX",
-    "Archive"]); otherwise they are those that are filtered.
+    "Archive"]); otherwise they are the filtered folders.
 
-    Each message is learned once.  One that you move into or out of the junk folder is moved in the
-    model.  A message that nbspam itself moved there is not learned until you have seen it there, or
-    --trust-after has passed, so that nbspam does not learn its own errors.  The keywords $Junk and
-    Junk, $NotJunk, NotJunk and NonJunk, which mail programs set, say more than the folder, but not
-    more than your move out of the junk folder.
+    Each message is learned once.  A message that you move into or out of the junk folder is moved
+    to the other class.  A message that nbspam itself moved to the junk folder is not learned until
+    you have seen it there, or the time of --trust-after has passed, so that nbspam does not learn
+    its own errors.  The keywords $Junk and Junk, $NotJunk, NotJunk and NonJunk, which mail programs
+    set, say more than the folder, but not more than your move out of the junk folder.
 
     Without a model, it trains a model as nbspam train does.
 
@@ -287,9 +287,9 @@ def watch_(
 ) -> None:
     """Filter the mail of a place as it arrives, until SIGTERM or SIGINT.
 
-    It does what nbspam mail filter does whenever mail arrives in the first folder, and every four
-    minutes.  A lost connection is made again, first after 5 seconds, later after up to 15 minutes.
-    A wrong password ends it.
+    This does the work of nbspam mail filter whenever mail arrives in the first folder, and every
+    four minutes.  A lost connection is made again, first after 5 seconds, later after up to 15
+    minutes.  A wrong password ends the command.
 
     \b
     Examples:
@@ -467,7 +467,7 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
                 f" without a keyword: there is no {' or '.join(JUNK_KEYWORDS)} to set; set it once"
                 " with a mail program, or leave keywords out"
             )
-    finally:  # a run that fails prints what it moved
+    finally:  # also printed for a run that failed
         if request.form != "json" and not request.quiet:
             would = "would be " if mail.is_dry_run else ""
             what = f"moved to {junk}"

@@ -64,7 +64,7 @@ def info(
     model: Path = options.MODEL,
     form: str = options.FORM,
 ) -> None:
-    """Print what a model has learned and how it decides; of several models, a table.
+    """Print what a model has learned and how it decides; for several models, a table.
 
     \b
     Examples:
@@ -206,7 +206,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
 def check(*, file: Path | None = _FILE, model: Path = options.MODEL) -> None:
     """Read the whole model and recompute every derived number.
 
-    If the file is damaged, it prints what disagrees and exits with 1.
+    If the file is damaged, the error names the contradictions, and the exit status is 1.
 
     \b
     Example:
@@ -226,8 +226,8 @@ def set_(
 ) -> None:
     """Change the cut-offs that are stored in a model.
 
-    They apply to every command that uses the model, and to the server; an option of classify, eval
-    or serve takes precedence.  What was learned is not changed.
+    The cut-offs apply to every command that uses the model, and to the server; an option of
+    classify, eval or serve takes precedence.  Counts and calibration are not changed.
 
     \b
     Examples:
@@ -281,14 +281,14 @@ def prune(
       nbspam model prune --min-count 2
       nbspam model prune --max-tokens 100000 -m mail.json -o small.json
 
-    Messages, ledger and calibration are not changed, and learned messages stay known.  Forgetting
-    one ignores the tokens that were removed; a removed token that occurs again is counted from 0.
+    Messages, ledger and calibration are not changed, and learned messages stay known.  Forgetting a
+    message ignores its removed tokens; a removed token that is learned again is counted from 0.
     The names of receiving servers are kept.  The model no longer knows a removed token: a message
     with fewer than one known token in ten is unsure.
 
     In a model of 3,000 messages --min-count 2 keeps three tokens in ten and decides as well as
-    before; on short texts it costs a few more errors (docs/model-file.md).  If fewer than 1 in 20
-    are left, verdicts change, and a note says so.
+    before; on short texts it costs a few more errors (docs/model-file.md).  If fewer than 1 token
+    in 20 is left, verdicts change, and a note says so.
     """
     if min_count is None and max_tokens is None:
         raise OptionError("nothing to remove; give --min-count or --max-tokens, or both")

@@ -138,8 +138,8 @@ def arrival_words(metadata: Metadata) -> str:
 def one_domain_sentence(metadata: Metadata) -> str:
     """Explain how mail from other servers is classified if one server received all learned mail.
 
-    Empty if several servers did, if few mails were learned, or if the model treats all servers
-    alike.
+    Empty if several servers received mail, if few mails were learned, or if the model treats all
+    servers alike.
     """
     from nbspam.scoring.rules import scoring_rule  # most commands need no rule for their notes
 
@@ -247,7 +247,7 @@ def is_default_model(path: object) -> bool:
     return False
 
 
-# Since click 8.2; older versions print the help.
+# The error for a missing command, in click since 8.2; older versions print the help.
 _NO_COMMAND = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
@@ -281,7 +281,7 @@ def describe_failure(
         case SystemExit(code=int(code)):  # from shell completion
             return code, ""
         case BrokenPipeError() | SystemExit():  # click turns BrokenPipeError into SystemExit
-            return ExitCode.ERROR, ""  # the reader has exited, as `head` does
+            return ExitCode.ERROR, ""  # the reader of the output has exited, like `head`
         case click.Abort():  # after an interrupt, or an unexpected end of a file
             return describe(error.__cause__ or KeyboardInterrupt())
         case ModuleNotFoundError(name="fcntl" | "pwd" | "resource"):

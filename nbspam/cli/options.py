@@ -21,7 +21,7 @@ from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
 
-if TYPE_CHECKING:  # 3 ms that classifying one message saves
+if TYPE_CHECKING:  # classifying one message saves these 3 ms
     from pathlib import Path
 
     from nbspam.reading.senders import SenderLists
@@ -79,7 +79,7 @@ class FilePath(FileName):
 
 
 def make_default_folder(model: "Path") -> None:
-    """Create the folder of the default model; other folders are the user's to create."""
+    """Create the folder of the default model; the user must create other folders."""
     if notes.is_default_model(model):
         model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -187,7 +187,7 @@ class SourceOptions(NamedTuple):
     )
     outside: bool = command.rare_flag(
         formats=(),
-        help="Read files outside the sources, too: targets of links in a folder, and files that an"
+        help="Also read files outside the sources: targets of links in a folder, and files that an"
         " index names outside its parent folder.",
     )
     attached: bool = command.rare_flag(
@@ -364,8 +364,8 @@ class SenderOptions(NamedTuple):
         metavar="HOST",
         advanced=True,
         requires=_NEED_PROOF,
-        help="Your mail server, as the Authentication-Results that it writes name it: they prove"
-        " who sent a mail.",
+        help="Your mail server's name in the Authentication-Results fields that it writes: they"
+        " prove who sent a mail.",
     )
     trust_from: bool = command.rare_flag(
         requires=_NEED_PROOF,

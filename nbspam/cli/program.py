@@ -32,7 +32,7 @@ def run_program(
         if isinstance(stream, io.TextIOWrapper):
             raw: object = stream.buffer
             if isinstance(raw, io.RawIOBase):
-                # With PYTHONUNBUFFERED, Python would not complete a short write.
+                # Buffered, because with PYTHONUNBUFFERED Python would not complete a short write.
                 encoding = stream.encoding
                 stream.detach()
                 buffer = io.BufferedWriter(raw)

@@ -1,4 +1,4 @@
-"""The progress of long work on a terminal, and its executor: processes here, or a cluster (--dask).
+"""The progress of long work on a terminal, and its executor: processes, or a cluster (--dask).
 
 rich is loaded only to draw.
 """

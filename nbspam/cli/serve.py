@@ -134,7 +134,7 @@ class ServerOptions(NamedTuple):
         type=click.IntRange(0),
         default=_DEFAULTS.max_users,
         requires="--user-models",
-        help="With --user-models, let no message create a model once N users have one.",
+        help="With --user-models, create no more models once N users have a model.",
     )
     workers: int | None = option(
         type=click.IntRange(1, 256),
@@ -155,7 +155,7 @@ def check(
                     f"{option_origin(flag)}: {error.problem}", error.remedy
                 ) from error
         raise
-    if not server_options.timeout > 0:  # it is not a number
+    if not server_options.timeout > 0:  # a NaN, too, is refused
         raise OptionError(f"{option_origin('--timeout')} must be a number of seconds, such as 60")
     if server_options.user_models is not None and given_on_command_line("base"):
         raise OptionError(
@@ -191,8 +191,8 @@ def serve(
     It listens on a Unix socket, on TCP, or on the sockets that systemd passes.  Scores are on
     SpamAssassin's scale: 5.0 or more is spam, and a point is a nat of log-odds.
 
-    The model stays open.  It and the lists of senders are read again when their files change, or at
-    SIGHUP.  SIGTERM and SIGINT stop the server once the current requests are answered.
+    The model and the lists of senders are read again when their files change, or at SIGHUP.
+    SIGTERM and SIGINT stop the server once the current requests are answered.
 
     \b
     Examples:

@@ -118,7 +118,8 @@ def _check_value(place: str, path: str, option: click.Option, value: object) -> 
     """Check a value that click converts; raises OptionError for a wrong type.
 
     A list is for an option that may be repeated.
-    An integer is not accepted as text: TOML's 0o660 is 432, which as a file mode lets everybody in.
+    An integer is not accepted as text: TOML's 0o660 is the number 432, and as text, `432` is a file
+    mode that lets everybody in.
     """
     if option.multiple and isinstance(value, list):
         return [text for item in value for text in _check_value(place, path, option, item)]

@@ -54,7 +54,8 @@ class ModelFileOptions(NamedTuple):
     )
     dry_run: bool = rare_flag(
         "--dry-run",
-        help="Say what --update would learn, and what looks like another class; change nothing.",
+        help="Print the messages that --update would learn, and those that look like another class;"
+        " change nothing.",
     )
     seen: bool = flag(
         "--seen",
@@ -69,7 +70,7 @@ class ModelFileOptions(NamedTuple):
         conflicts_with="--quiet",
         help="After training, print the whole estimate with its intervals.",
     )
-    # Needs all messages at once, whereas --base learns them one by one.
+    # Choosing cut-offs needs all messages at once, and --base learns them one by one.
     max_ham_blocked: float | None = options.ham_limit_option(
         conflicts_with="--spam-cutoff --ham-cutoff --ham-cost --update --base",
         help="Choose and store the lowest spam cut-off that marks at most this share of ham as"

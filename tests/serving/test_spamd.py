@@ -260,7 +260,7 @@ def test_a_rush_is_served_to_the_last(serving, model, spam_lines):
 
 
 def test_no_descriptor_left_is_waited_out(serving, model, monkeypatch):
-    monkeypatch.setattr("nbspam.serving.server._RETRY", 0.1)
+    monkeypatch.setattr("nbspam.serving.server._RETRY_SECONDS", 0.1)
     real, failures = socket.socket.accept, [OSError(24, "Too many open files")] * 2
 
     def accept(listener):
