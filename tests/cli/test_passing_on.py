@@ -138,13 +138,20 @@ def test_a_user_without_a_home_is_told_to_name_the_model(passed, monkeypatch):
     assert_unchanged(passed(SPAM, "classify", "-p"), SPAM, "--model")
 
 
-@each("error", [TypeError, MemoryError, KeyboardInterrupt, EOFError])
-def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
+@each(
+    "error, said",
+    [
+        *((TypeError, "internal error"), (MemoryError, "not enough memory")),
+        *((KeyboardInterrupt, "interrupted"), (EOFError, "missing or damaged")),
+    ],
+)
+def test_what_is_raised_is_3(nbspam, model, monkeypatch, error, said):
     def fails(*_):
         raise error
 
     monkeypatch.setattr("nbspam.scoring.verdict.Verdict.as_line", fails)
-    assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
+    found = nbspam("classify", "--exit-code", "-m", model, stdin=SPAM)
+    assert (found.code, said in found.err) == (3, True)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="Linux alone lists open files")
