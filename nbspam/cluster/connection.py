@@ -182,7 +182,7 @@ def run_on_worker(expected: str, function: Callable[[Any, A], B], shared: Packed
     with _one_at_a_time:
         if expected != _THIS_PROGRAM:
             raise _version_error(get_worker().address, _THIS_PROGRAM, expected)
-        problem = _missing_folder_problem(item)
+        problem = _missing_file_problem(item)
         try:
             value = shared.value
         except ModelError as error:
@@ -195,14 +195,17 @@ def run_on_worker(expected: str, function: Callable[[Any, A], B], shared: Packed
         return function(value, item)
 
 
-def _missing_folder_problem(item: object) -> str:
+def _missing_file_problem(item: object) -> str:
     """Return a sentence if the folder of a batch's first file is missing here, otherwise "".
 
     Only the folder is checked: a missing file is skipped, because mail may be moved meanwhile.
+    The rows of a table need the file itself.
     """
     raw = item[0] if isinstance(item, list) and item else None
     if not isinstance(raw, RawMessage) or isinstance(raw.content, str | bytes):
         return ""
+    if type(raw) is not RawMessage and not raw.content.exists():
+        return f"{raw.content}: no such file"
     folder = raw.content.parent
     if raw.content.exists() or folder.is_dir():
         return ""

@@ -214,11 +214,18 @@ def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
     for place in ("ham/1.eml", "spam/1.eml"):
         (elsewhere / place).parent.mkdir()
         (elsewhere / place).write_text("Subject: lunch\n\nsee you at noon\n")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"label": ["ham", "spam"] * 9, "text": ["see you", "a prize"] * 9})
+    frame.to_parquet(elsewhere / "rows.parquet")
     processes.add_worker()
-    command = "train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "."
-    said = sentence(nbspam(*command, cwd=elsewhere, env=processes.env))
-    assert said.startswith("nbspam: ham: no such folder on the worker tcp://127.0.0.1:")
-    assert said.endswith("; put it where all machines find it under this name\n")
+    command = "train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json"
+    for source, missing in (
+        (".", "ham: no such folder"),
+        ("rows.parquet", "rows.parquet: no such file"),
+    ):
+        said = sentence(nbspam(*command, source, cwd=elsewhere, env=processes.env))
+        assert said.startswith(f"nbspam: {missing} on the worker tcp://127.0.0.1:")
+        assert said.endswith("; put it where all machines find it under this name\n")
 
 
 @pytest.mark.long
