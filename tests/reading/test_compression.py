@@ -7,7 +7,6 @@ import io
 import lzma
 import pickle
 import re
-import sqlite3
 import sys
 import tarfile
 import tracemalloc
@@ -166,14 +165,9 @@ def test_it_is_refused_with_what_it_is(name, how, tmp_path):
         list(READ[how](str(path)))
 
 
-def test_every_format_is_looked_for_and_a_database_is_one(tmp_path):
+def test_every_format_is_looked_for():
     for offset, beginning, _ in FORMATS:
         assert foreign_format(bytes(offset) + beginning, "")
-    with sqlite3.connect(tmp_path / "a.db") as connection:
-        connection.execute("create table t (label, text)")
-    connection.close()
-    with pytest.raises(SourceError, match="is an SQLite database; export the table as CSV"):
-        list(READ["any kind"](str(tmp_path / "a.db")))
 
 
 @given(st.text(min_size=1, max_size=60))

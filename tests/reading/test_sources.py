@@ -297,16 +297,6 @@ def test_one_message_of_a_file_is_no_source(name, said, tmp_path):
         list(read_messages(str(tmp_path / name), PLAIN, Skips()))
 
 
-def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path):
-    put(tmp_path, "1", "3")
-    put(tmp_path, "2.gz", content=gzip.compress(MAIL)[:-4])
-    raws = list(read_unlabelled(str(tmp_path), "spam", PLAIN, Skips()))
-    assert len(raws) == 3
-    with pytest.raises(SourceError, match=r"2\.gz: cannot be read \(damaged archive: .+\); check"):
-        raws[1].message()
-    assert raws[0].message() == raws[2].message()
-
-
 def test_the_first_file_of_a_folder_that_looks_like_an_mbox_is_told(tmp_path):
     mail = b"From a@b.example Mon Jan  2 10:00:00 2012\n" + MAIL + b"\n"
     for place in ("some mail", "Maildir/cur"):

@@ -392,12 +392,6 @@ def test_without_its_module_an_archive_is_skipped_with_what_to_install(module, p
         assert parse(pack(M * 20 + NOISE)).problem
 
 
-def test_dovecots_blocks_are_bounded():
-    """A block of 4 GiB is announced."""
-    bomb = b"Dovecot-LZ4\r\x2a\x9b\xc5" + b"\xff" * 8 + NOISE
-    assert "archive" in parse(bomb).problem
-
-
 def test_a_message_that_is_renamed_while_a_folder_is_read_is_found(tmp_path):
     for part in ("cur", "new", "tmp"):
         (tmp_path / part).mkdir()
