@@ -239,6 +239,7 @@ CASES = {
         (READ, {"Junk": BOX, "Junk.msf": b"// <!-- <mdb:mork:z -->", "x": M3}, "", {}, [M, M2, M3]),
         (READ, {"Junk.mbox/mbox": BOX, "Junk.mbox/table_of_contents": NOISE}, "", {}, [M, M2]),
         (READ, {"Mail/All mail.mbox": BOX}, "Mail", {}, [M, M2]),
+        (READ, {"Mail/All mail.mbox.gz": gzip.compress(BOX)}, "Mail", {}, [M, M2]),
     ],
     "another mbox in a folder": [(READ, {"1": FROM + M}, "", {}, [M])],
     "Apple Mail's `.emlx`": [
