@@ -9,7 +9,7 @@ Sources: RFC 2045 and 2046.
 
 import re
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.errors import SourceError
 from nbspam.names import MAILDIR_PARTS, remove_flags
@@ -33,8 +33,6 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
     from collections.abc import Iterable
     from io import BufferedReader
     from pathlib import Path
-
-    from nbspam.reading.source import Skips
 
 # A spammer chooses the input, so these limits bound time and memory, far above the mail in the
 # corpora (deepest nesting 5, most parts 40).  A mail that exceeds a limit is never called ham.
@@ -206,8 +204,8 @@ class RawMessage(NamedTuple):
     label: str | None  # the class that its source or the user gives it
     content: "bytes | str | Path"  # a mail; plain text; a file with one message
 
-    def messages(self, skips: "Skips") -> "Iterable[RawMessage]":
-        """Return the message itself; rows of a table, which many messages are, are read here."""
+    def messages(self, skips: Any) -> "Iterable[RawMessage]":  # source.py, with Skips, imports this
+        """Return the message; a subclass for rows of a table reads them, and notes skipped rows."""
         return (self,)
 
     def message(self) -> Message:

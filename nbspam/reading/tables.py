@@ -472,7 +472,7 @@ def _row_ranges(plan: TablePlan) -> Iterator[RowRange]:
     for number, group in enumerate(groups):
         n_rows = max(1, group.num_rows * _RANGE_BYTES // max(1, group.total_byte_size))
         for start in range(0, group.num_rows, n_rows):
-            part = RowRange(source.title, source.label, source.path)
+            part = RowRange(source.title, source.label, source.path.absolute())
             part.columns, part.require_labels = plan.columns, source.require_labels
             part.group, part.rows = number, range(start, min(start + n_rows, group.num_rows))
             part.first = first + start

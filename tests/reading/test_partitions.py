@@ -158,12 +158,14 @@ def ranges(path, options=BY_RANGE):
 
 def test_ranges_of_rows_are_read_elsewhere_as_they_are_read_here(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_RANGE_BYTES", 2_000)
-    path, frame = tmp_path / "t.parquet", FRAME.copy()
+    monkeypatch.chdir(tmp_path)
+    path, frame = "t.parquet", FRAME.copy()
     frame.loc[500, "text"], frame.loc[700, "label"], frame.loc[900, "label"] = None, "", "Spam"
     frame.to_parquet(path, row_group_size=333)
     here, notes = Skips(), CollectedNotes()
     whole = list(read_labelled(str(path), ReadingOptions(), here))
     parts = pickle.loads(pickle.dumps(ranges(path)))
+    monkeypatch.chdir("/")  # a worker has a folder of its own
     assert len(parts) > 4
     assert [raw for part in parts for raw in part.messages(notes)] == whole
     there = Skips()
