@@ -234,7 +234,8 @@ _FILES = {
     "xlsx": ("an Excel workbook", "openpyxl", "excel"),
 }
 _PARQUET_ROWS = 1000  # in memory at a time
-_GROUP_BYTES, _RANGE_BYTES = 256 << 20, 128 << 10  # of a row group that a worker keeps, of a range
+_GROUP_BYTES = 256 << 20  # unpacked; a worker keeps one row group in memory
+_RANGE_BYTES = 128 << 10  # unpacked; the rows that a worker tokenizes at a time
 _SHEET_ROWS = 1 << 20  # as Excel has them
 _CHAT_TEXT_FIELDS = ("text", "content", "body")  # of Telegram, Discord and others, QKSMS
 Row = Sequence[Any]  # of values that are no cells yet
