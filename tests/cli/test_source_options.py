@@ -14,8 +14,6 @@ from nbspam.cli.learning_options import Sources
 from nbspam.reading.source import ReadingOptions, Skips
 from nbspam.reading.sources import read_messages
 
-sys.path.append(str(Path(__file__).parents[1] / "serving"))
-
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 
 

@@ -1,10 +1,8 @@
 """`nbspam mail` with Maildirs: what a server does not have."""
 
-import bz2
 import errno
 import gzip
 import json
-import lzma
 import math
 import os
 import shutil
@@ -22,8 +20,6 @@ from local_mail import everywhere, folders_of, unmoved
 from one_case import each
 
 from nbspam.mailbox.maildir import Maildir, MaildirFolders
-
-SAME = {kind: many(kind, 20, seed=9) for kind in ("ham", "spam")}
 
 
 @pytest.mark.parametrize("moments", [3, pytest.param(12, marks=pytest.mark.long)])
@@ -99,20 +95,6 @@ def test_what_is_compressed_is_filtered_and_what_is_no_message_is_never_moved(ho
     assert home.learned() == (before[0] + 2, before[1] + 3)
     places = ("--ham", local.path("INBOX"), "--spam", local.path("Junk"))
     assert "learned 0 new" in home.run("train", "--update", *places).out
-
-
-def test_each_compression_makes_the_same_model(home, local):
-    models = []
-    for pack in (bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.compress):
-        for folder in ("INBOX", "Junk"):
-            for path in local.files(folder):
-                path.unlink()
-        for kind, folder in (("ham", "INBOX"), ("spam", "Junk")):
-            local.put(*map(pack, SAME[kind]), folder=folder)
-        places = ("--ham", local.path("INBOX"), "--spam", local.path("Junk"))
-        assert home.run("train", "-q", "--replace", *places).code == 0
-        models.append(home.model.read_bytes())
-    assert len({*models}) == 1
 
 
 @each(
