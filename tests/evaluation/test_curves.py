@@ -127,6 +127,9 @@ def test_a_plot_needs_a_class_called_spam(tmp_path):
     with pytest.raises(OptionError, match="a plot needs a class called spam; name the"):
         compared = ComparedModel(DEFAULT, compute(THREE), 0.0)
         curves.draw_comparison([compared], tmp_path / "a.svg")
+    with pytest.raises(OptionError, match="a ROC curve needs spam and ham; test"):
+        compared = ComparedModel(DEFAULT, results_of([False, False], [1, -1]), 0.0)
+        curves.draw_comparison([compared], tmp_path / "a.svg")
     assert not (tmp_path / "a.svg").exists()
     with pytest.raises(ModelError, match=r"a\.svg: cannot be written \(No such file"):
         draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.svg")
