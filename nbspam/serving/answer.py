@@ -144,7 +144,7 @@ def report(version: FilterVersion, message: TokenizedMessage, scored: ScoredVerd
 
 
 def rewrite_message(message: bytes, scored: ScoredVerdict, x_spam: bool = False) -> bytes:
-    """Return the message with its verdict in the header, like `classify --passthrough`.
+    """Return the message with its verdict in the header, like a passthrough.
 
     x_spam: whether to add, before our header, the headers that recipes for SpamAssassin look for.
     """
