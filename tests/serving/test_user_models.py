@@ -486,13 +486,6 @@ def test_few_models_stay_open(serving, model, users):
     assert served.said == []
 
 
-def test_no_link_is_followed_though_it_became_one_since(model, users, monkeypatch):
-    (users / "hal.json").symlink_to(model)
-    monkeypatch.setattr(UserFiles, "stamp", lambda *_: ("a look",))
-    with pytest.raises(ModelError, match="cannot be read"):
-        Models(ServerConfig(model, users=UserFiles.from_pattern(users))).filter_for_user("hal")
-
-
 def test_users_whose_folder_has_gone_are_not_many(tmp_path):
     """What writes there says what is wrong."""
     (tmp_path / "users").mkdir()
