@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 from served_programs import HAM, SPAM
-from servers import OK, put, request, told
+from servers import put, told
 
 import nbspam
 from nbspam.errors import ModelError
 from nbspam.reading.message import parse
 from nbspam.serving.models import Models, ServerConfig
-from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import tokenize
 
 FDS = Path("/proc/self/fd")
@@ -176,38 +175,6 @@ def test_files_that_break_leave_the_last_ones(me, model, both, said, has_own):
     assert both.n_unusable in (0, 1)
     log_odds(both, SPAM)
     assert both.n_unusable == 0
-
-
-def test_a_large_message_is_judged_by_both(serving, me, model):
-    """In a process of its own, which is handed the two open files."""
-    tell(me, model, b"Subject: xyzzy\n\nxyzzy plugh\n" * 9, True)
-    message = b"Subject: xyzzy\n\n" + b"xyzzy plugh\n" * 20_000
-    with nbspam.open(me, base=model) as both:
-        expected = f"probability {both.classify(message).probability:.4f}".encode()
-    for own in (me, me.with_name("none.json")):
-        with serving(own, base=model) as served:
-            reply = served.ask(request("REPORT", message))
-            assert reply.startswith(OK)
-            assert (expected in reply) == (own == me)
-        assert served.said == []
-
-
-def test_learn_move_and_forget(me, model):
-    whole = model.read_bytes()
-    assert tell(me, model, SPAM, None) == ["unchanged"]
-    assert not me.exists()
-    steps = [tell(me, model, SPAM, is_spam)[0] for is_spam in (True, True, False, None)]
-    assert steps == ["learned", "unchanged", "moved", "forgotten"]
-    with Lookup(me) as lookup:
-        assert lookup.metadata.learned.messages == (0, 0)
-        assert lookup.metadata.learned.recent == ()
-    assert model.read_bytes() == whole
-
-
-def test_an_unlike_model_is_refused(me, model):
-    me.write_bytes(model.read_bytes().replace(EVIDENCE, SUM, 1))
-    with pytest.raises(ModelError, match="has the scoring sum, and its base"):
-        opened(me, model)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
