@@ -338,7 +338,6 @@ class LazyGroup(click.Group):
         return list(self._files)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        cmd_name = "eval" if cmd_name == "evaluate" else cmd_name
         if cmd_name not in self._files:
             return None
         module, _, name = self._files[cmd_name][0].partition(":")

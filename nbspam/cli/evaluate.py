@@ -77,8 +77,6 @@ class Report(NamedTuple):
 
             table_format(self.written)
         for name, path in self.files.items():
-            if path == Path("-") and name == "--report":
-                raise OptionError("--report needs a file; name one, such as report.html")
             if name == "--report" and path and path.suffix.lower() not in (".html", ".htm"):
                 raise OptionError(
                     f"--report {path}: a report is HTML; name a file that ends in .html"

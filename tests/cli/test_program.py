@@ -347,11 +347,6 @@ def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkey
     assert taken == [1000, 7]
 
 
-def test_evaluate_is_eval(nbspam):
-    done = nbspam("evaluate", "--help")
-    assert done.out.replace("nbspam evaluate", "nbspam eval") == nbspam("eval", "--help").out
-
-
 def test_every_command_takes_help_all(nbspam):
     for command in ("model info", "config", "serve"):
         assert nbspam(*command.split(), "--help-all").out.startswith("Usage: nbspam")
