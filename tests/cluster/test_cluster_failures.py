@@ -23,6 +23,8 @@ from nbspam.cli import program
 from nbspam.cluster import connection
 from nbspam.cluster.connection import ClusterError, cluster_at
 from nbspam.errors import ModelError
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import read_labelled
 from nbspam.workers import ProgressPasses
 
 PASSES = [
@@ -214,18 +216,23 @@ def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
     for place in ("ham/1.eml", "spam/1.eml"):
         (elsewhere / place).parent.mkdir()
         (elsewhere / place).write_text("Subject: lunch\n\nsee you at noon\n")
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"label": ["ham", "spam"] * 9, "text": ["see you", "a prize"] * 9})
-    frame.to_parquet(elsewhere / "rows.parquet")
     processes.add_worker()
-    command = "train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json"
-    for source, missing in (
-        (".", "ham: no such folder"),
-        ("rows.parquet", "rows.parquet: no such file"),
-    ):
-        said = sentence(nbspam(*command, source, cwd=elsewhere, env=processes.env))
-        assert said.startswith(f"nbspam: {missing} on the worker tcp://127.0.0.1:")
-        assert said.endswith("; put it where all machines find it under this name\n")
+    command = "train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "."
+    said = sentence(nbspam(*command, cwd=elsewhere, env=processes.env))
+    assert said.startswith("nbspam: ham: no such folder on the worker tcp://127.0.0.1:")
+    assert said.endswith("; put it where all machines find it under this name\n")
+
+
+def test_a_worker_without_the_parquet_file(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "rows.parquet"
+    pandas.DataFrame({"label": ["ham", "spam"] * 9, "text": ["see you", "a prize"] * 9}).to_parquet(
+        path
+    )
+    parts = list(read_labelled(str(path), ReadingOptions(by_range=True), Skips()))
+    assert connection._missing_file_problem(parts) == ""
+    path.unlink()
+    assert connection._missing_file_problem(parts) == f"{path}: no such file"
 
 
 @pytest.mark.long
