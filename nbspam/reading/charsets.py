@@ -8,7 +8,7 @@ from encodings.aliases import aliases
 from nbspam.patterns import lazy_pattern
 
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")
-# Charsets whose names software uses for a larger charset, by the codecs of both (WHATWG).
+# Codec of a charset -> codec of the larger charset for which software uses the same name (WHATWG).
 _SUPERSETS = {
     **dict.fromkeys(("ascii", "latin_1", "iso8859_1"), "cp1252"),
     **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
@@ -45,14 +45,15 @@ _UNALIASED = (
     " mac_romanian utf_8_sig"
 )
 # Python caches every unknown name for ever: a mail of 1 MB with a new name in each encoded word
-# took 20 MB and a second.  So only names of this table are looked up.
+# took 20 MB and a second.  So only the names in this table are looked up.
 _ALIASES = {codec: codec for codec in (*aliases.values(), *_UNALIASED.split())} | aliases
 _CODECS = {name.replace("_", ""): codec for name, codec in _ALIASES.items()} | {
     name: codec for codec, names in _NAMES.items() for name in names.split()
 }
 _NAME_LIMIT = 80  # characters
 _CODE_PAGE = lazy_pattern(r"x?(?:cp|dos|ibm|ms|win|windows)(\d+)")
-# One byte a character, ASCII below 0x80: text in these that is valid UTF-8 is UTF-8.
+# Charsets of one byte per character, with ASCII below 0x80.  A text that claims one of them and is
+# valid UTF-8 is UTF-8.
 _SINGLE_BYTE = ("ascii", "cp125", "cp8", "iso8859", "koi8", "latin", "mac")
 _CONTROLS = bytes(range(9))
 _META_LIMIT = 1024  # bytes of a page in which it may name its charset
@@ -88,7 +89,8 @@ def decode(data: bytes, charset: str) -> str:
         and (meta := _META.search(data[:_META_LIMIT]))
     ):
         codec = codec_of(meta[1].decode("latin-1"))
-        codec = "" if codec.startswith("utf_") else codec  # in UTF-16 it could not be found
+        # in UTF-16, the <meta> tag could not have been found
+        codec = "" if codec.startswith("utf_") else codec
     is_seven_bit = codec in ("utf_7", "hz") or codec.startswith("iso2022")
     if is_ascii and b"\x00" not in data and not is_seven_bit:
         return data.decode("ascii")
@@ -97,7 +99,7 @@ def decode(data: bytes, charset: str) -> str:
     attempts = [("utf-8", "strict")]
     if codec and not codec.startswith("utf_8"):
         if is_ascii and is_seven_bit:
-            attempts.clear()  # if broken, it is still valid UTF-8, but unreadable
+            attempts.clear()  # a text in such a charset may be valid UTF-8, but unreadable
         if not codec.startswith(_SINGLE_BYTE):
             attempts.insert(0, (codec, "strict"))
         if codec != "cp1252":
@@ -131,7 +133,7 @@ def _decode_utf16(data: bytes, codec: str) -> str:
     codec = "utf-16-le" if little else "utf-16-be"
     if 4 * zeros >= len(data):
         return data.decode(codec, "replace")
-    # UTF-16 is claimed and zero bytes are rare: the script is not Latin, or the claim is wrong.
+    # If UTF-16 is claimed and zero bytes are rare, the script is not Latin, or the claim is wrong.
     has_control = len(data.translate(None, _CONTROLS)) < len(data)  # as in Greek to Arabic letters
     text = None if has_control else _decode_with(data, "utf-8")
     if text is None and (has_control or data.count(b" ") * 20 <= len(data)):
@@ -155,7 +157,7 @@ def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
     """Decode a body.
 
     encoding: the value of Content-Transfer-Encoding in lower case.
-    limits: gets "encoding" if not all is decoded.
+    limits: receives "encoding" if a part is not decoded.
     """
     if "quoted-printable" in encoding:
         return binascii.a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
@@ -175,7 +177,7 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
     """Decode base64 `data`; other characters are ignored.
 
     A text wrongly claimed to be base64 is returned unchanged, as mail readers show it.
-    limits: gets "encoding" if not all is decoded.
+    limits: receives "encoding" if a part is not decoded.
     """
     padding = _PADDING.search(data)
     encoded = data[: padding.start()] if padding else data
@@ -186,8 +188,8 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
     if 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n):
         return data
     first = _decode_digits(digits)
-    # Mail readers go on after padding, so spam may have it in its first line.  Other lines after
-    # base64 are a mailing list's footer.
+    # Mail readers decode further after padding, so spam may have padding in its first line.  Other
+    # lines after base64 are a mailing list's footer.
     pieces = [first]
     at = padding.end() if padding else len(data)
     while line := _NEXT_LINE.match(data, at):
@@ -207,7 +209,7 @@ def _decode_digits(digits: bytes) -> bytes:
 def decode_uu(data: bytes, limits: set[str]) -> bytes:
     """Decode uuencoded `data` from its `begin` line on; data without that line stays unchanged.
 
-    limits: gets "encoding" if not all is decoded.
+    limits: receives "encoding" if a part is not decoded.
     """
     begin = _UU_BEGIN.search(data)
     if not begin:

@@ -19,7 +19,7 @@ from nbspam.patterns import lazy_pattern
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The first bytes of an archive, and the modules that unpack it; the first one installed does.
+# The first bytes of an archive, and modules that unpack it; the first installed module is used.
 _DOVECOT_LZ4 = b"Dovecot-LZ4\r\x2a\x9b\xc5"
 _PACKED = {
     b"\x1f\x8b\x08": ("gzip",),
@@ -29,8 +29,8 @@ _PACKED = {
     b"\x04\x22\x4d\x18": ("lz4.frame",),
     _DOVECOT_LZ4: ("lz4.block",),
 }
-MAGIC_BYTES = len(_DOVECOT_LZ4)  # that `unpack_module` needs
-# An archive that unpacks to more than both limits does not contain text that anybody wrote.
+MAGIC_BYTES = len(_DOVECOT_LZ4)  # bytes that `unpack_module` needs
+# An archive that unpacks to more than both limits does not contain text written by a person.
 _UNPACKED_LIMIT, _RATIO_LIMIT = 64 << 20, 100  # bytes; times the packed size
 _BLOCK_LIMIT = 1 << 20  # bytes; Dovecot's have 64 KiB
 _SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lz4")
@@ -94,10 +94,10 @@ def decompress(stream: io.BufferedReader) -> io.BufferedReader:
             return data
         except Exception as error:  # EOFError, zlib.error, and others
             if isinstance(error, MemoryError) or getattr(error, "strerror", None):
-                raise  # the machine or the disk fails, not the archive
+                raise  # the machine or the disk failed, and the archive may be whole
             raise OSError(0, f"damaged archive: {error}") from error
 
-    # Closing the inner stream leaves the packed one open.
+    # Closing the inner stream would leave the packed stream open.
     return io.BufferedReader(DerivedStream(read, inner, stream), 1 << 16)
 
 
@@ -159,11 +159,11 @@ def bare_suffix(path: "Path") -> str:
     return suffixes[-1] if suffixes else ""
 
 
-# Formats that are neither mail, text nor a table.  A source that the user names is refused because
-# of its first bytes.  A message, on standard input or in a folder, is refused only if it is binary,
-# too, because a text's sender must not be able to avoid classification.
+# Formats that are neither mail, text nor a table.  The first bytes of a source that the user names
+# are enough to refuse it.  A message on standard input or in a folder is refused only if it is also
+# binary: otherwise a sender could avoid classification by a text's first bytes.
 
-WORKBOOKS = (".xlsx", ".xlsm")  # which are read
+WORKBOOKS = (".xlsx", ".xlsm")  # these are read
 TABLE_SUFFIXES = (".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet", *WORKBOOKS)
 _PAGE = lazy_pattern(
     rb"(?:\xef\xbb\xbf)?(?:\s|<\?xml[^>]*>|<!--.{,1000}?-->)*+<(?:!doctype )?html", re.I | re.S
@@ -210,7 +210,7 @@ FORMATS = (
     (0, b"%PDF-", "is a PDF; save its text, and use that"),
     *((0, first, "is a picture; give its text") for first in _PICTURES),
 )
-# The problem of a zip archive or an Office file, by its suffix and by a name in it.
+# The problem with a zip archive or an Office file: by its suffix, and by the name of a file in it.
 _BY_SUFFIX = {
     ".xls": _WORKBOOK,
     ".docx": _DOCUMENT,

@@ -17,7 +17,8 @@ from nbspam.reading.source import Input, SourceKind
 
 _WIDE_SAMPLE = 1 << 12  # bytes in which UTF-16 is recognised
 _ROOT = lazy_pattern(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(smses|calls)\b", re.DOTALL)
-_SURROGATES = lazy_pattern(r"&#(5[5-6]\d{3});&#(5[67]\d{3});")  # how it writes an emoji
+# SMS Backup & Restore writes an emoji as two surrogates
+_SURROGATES = lazy_pattern(r"&#(5[5-6]\d{3});&#(5[67]\d{3});")
 _REFERENCE = lazy_pattern(r"&#(x?)([0-9a-fA-F]{1,7});")
 _CONTROLS = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _CHAT_DATE = r"\d{1,4}\s?[./年-]\s?\d{1,2}\s?[./月-]\s?\d{1,4}"
@@ -64,7 +65,8 @@ def _parse_sms(lines: Iterator[str]) -> Iterator[str]:
     def on_entity(*_: object) -> None:
         raise SourceError("declares entities, which no backup does")
 
-    parser = expat.ParserCreate("utf-8")  # whatever the declaration says: the lines are decoded
+    # the lines are decoded already, whatever the XML declaration says
+    parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler, parser.EntityDeclHandler = on_element, on_entity
     try:
         for line in lines:

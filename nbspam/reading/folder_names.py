@@ -1,4 +1,4 @@
-"""Folders by the names that mail programs give them, where the server does not mark their use."""
+"""The use of a folder by its name (spam, deleted mail, drafts), where the server marks no use."""
 
 import base64
 import re
@@ -77,8 +77,8 @@ class ListedFolder(NamedTuple):
 def with_special_uses(folders: Iterable[ListedFolder]) -> list[ListedFolder]:
     """Add the special use that the name of a folder shows, such as \\Trash for Papierkorb.
 
-    Deleted mail may be in several folders: Outlook has its own next to the one that the server
-    marks.  Spam goes to one: the folder that the server marks, else the top one.
+    Deleted mail may be in several folders: Outlook has one next to the folder that the server
+    marks.  Spam goes to one folder: the one that the server marks, else the topmost.
     """
     folders = list(folders)
     uses = {f.name: use_of_name(f.parts[-1]) for f in folders if f.is_selectable}
@@ -103,7 +103,7 @@ def decoded_name(name: str) -> str | None:
         data = match[1].replace(",", "/")
         padded = data + "=" * (-len(data) % 4)
         text = base64.b64decode(padded, validate=True).decode("utf-16-be") if data else "&"
-        return text if match[0].endswith("-") else "\ud800"  # not closed: invalid
+        return text if match[0].endswith("-") else "\ud800"  # not closed by `-`, so invalid
 
     try:
         name = re.sub("&([^-]*)-?", decode, name)

@@ -13,7 +13,7 @@ from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import codec_of, decode, decode_base64
 from nbspam.reading.marks import is_known
 
-# Far above the mail in the corpora (longest header block 21 KB).
+# Limits far above the mail in the corpora, whose longest header block has 21 KB.
 HEADER_LIMIT = 256 << 10  # bytes of one header block
 HEADERS_LIMIT = 1_000  # header lines kept of one block
 PARAMETERS_LIMIT = 16 << 10  # characters of one Content-Type or Content-Disposition
@@ -22,9 +22,9 @@ _LATE_LIMIT = 10  # MIME fields read beyond the limits
 
 Header = tuple[str, str]
 
-# Possessive quantifiers, for speed: each header line matches in one way only.  Groups are not
-# possessive, because up to Python 3.11.4 a possessive group that fails in its last round ends the
-# match too late (gh-106052).
+# Possessive quantifiers, for speed: each header line matches in one way only.  Only single
+# quantifiers are possessive: up to Python 3.11.4, a possessive group that fails in its last
+# repetition ends the match too late (gh-106052).
 _HEADER_LINES = re.compile(rb"(?:[!-9;-~]++[ \t]*+:[^\n]*+(?:\n[ \t][^\n]*+)*(?:\n|\Z))+")
 _HEADER = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)", re.MULTILINE)
 MIME_FIELDS = frozenset({"content-type", "content-transfer-encoding", "content-disposition"})
@@ -38,19 +38,21 @@ _CHARSET = lazy_pattern(
 )
 _CHARSET_LIMIT = 64 << 10  # bytes in which a mail's first charset is searched
 _NOT_ASCII_BASED = "utf", "iso2022", "hz"  # beginnings of codecs; UTF-8 is tried anyway
-_FIELD_LINE = lazy_pattern(rb"[ \t]|[!-9;-~]+[ \t]*:")  # or a continuation of one
+_FIELD_LINE = lazy_pattern(rb"[ \t]|[!-9;-~]+[ \t]*:")  # or the continuation of a field
 _PARAMETER = lazy_pattern(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
-# Some mailers do not encode question marks in a word; the bound keeps the pattern linear.
+# Some mailers do not encode question marks in a word.  A bound on the length keeps the search
+# linear.
 _ENCODED_WORD = lazy_pattern(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
 
 
 def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[list[Header], bytes]:
     """Split `raw` (LF line ends) into its header lines and the rest.
 
-    The block ends at the first line that is neither a header line nor a continuation; a blank line
-    there belongs to neither result.  After a junk line, the block continues, as in mail readers, if
-    a MIME field follows before the blank line, or other known fields and few junk lines.  Beyond
-    HEADER_LIMIT and HEADERS_LIMIT only MIME fields are read, and "header" is added to `limits`.
+    The header ends at the first line that is neither a header line nor a continuation; that line,
+    if it is blank, is left out of both results.  After a junk line, the header continues, as in
+    mail readers, if a MIME field follows before the blank line, or other known fields and few junk
+    lines.  Beyond HEADER_LIMIT and HEADERS_LIMIT only MIME fields are read, and "header" is added
+    to `limits`.
 
     is_part: whether raw is a part of a multipart; it may start with junk lines, because no text
     can be there.
@@ -58,7 +60,7 @@ def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[l
     lines = _HEADER_LINES.match(raw, 0, HEADER_LIMIT)
     end = lines.end() if lines else 0
     headers = _headers(raw[:end], raw, limits) if lines else []
-    is_cut = end == HEADER_LIMIT  # possibly within a line
+    is_cut = end == HEADER_LIMIT  # the block may be cut within a line
     if (headers or is_part) and end < len(raw) and (is_cut or not raw.startswith(b"\n", end)):
         late, late_end = _late_headers(raw, end, limits, is_part)
         if not (late or is_cut or is_part or "header" in limits):
@@ -95,7 +97,7 @@ def _late_headers(
         return _headers(b"\n".join(match[0] for match in fields), raw, limits), last
     late = _headers(raw[end:last], raw, limits)
     if not _MIME_FIELD.search(raw, end, last):
-        # Without a MIME field this may be text, which has lines with a colon by chance.
+        # Without a MIME field this may be text, in which lines with a colon occur by chance.
         is_text = is_part or not any(is_known(name) for name, _ in late)
         odd = sum(not _FIELD_LINE.match(line) for line in raw[end : last - 1].split(b"\n"))
         if is_text or odd > len(late):
@@ -168,11 +170,12 @@ def parameters_of(value: str) -> dict[str, str]:
             parameters.setdefault(base, text)
             continue
         charset = ""
-        percent = not section or section.endswith("*")  # name*, name*0*; name*0 is not encoded
+        # name* and name*0* are encoded, name*0 is not
+        percent = not section or section.endswith("*")
         if percent and base not in extended and text.count("'") >= 2:
             charset, _, text = text.split("'", 2)
         data = text.encode("utf-8", "replace")
-        if percent and b"%" in data:  # quoted-printable with another sign
+        if percent and b"%" in data:  # percent-encoding is quoted-printable with another sign
             data = binascii.a2b_qp(data.replace(b"=", b"=3D").replace(b"%", b"="))
         extended.setdefault(base, (charset, []))[1].append(data)
     for base, (charset, pieces) in extended.items():
@@ -183,8 +186,8 @@ def parameters_of(value: str) -> dict[str, str]:
 def decode_words(value: str) -> str:
     """Decode the encoded words (RFC 2047) of a header value.
 
-    Adjacent words in the same charset are decoded together, because many mailers split a character.
-    A word that cannot be decoded stays unchanged.
+    Adjacent words in the same charset are decoded together, because many mailers split a character
+    between two words.  A word that cannot be decoded stays unchanged.
     """
     if "=?" not in value:
         return value
@@ -237,7 +240,7 @@ def _first_fields(raw: bytes | bytearray) -> dict[bytes, bytes]:
 def message_id(raw: bytes | bytearray) -> str:
     """Find the first Message-ID, without folds; "" if the header has no Message-ID.
 
-    For logs, which need it without parsing the mail.
+    For logs, which need the Message-ID without parsing the mail.
     raw: a mail, or at least its first HEAD bytes.  The sender chooses the value: any bytes except
     LF, each as a character of Latin-1.
     """
@@ -254,10 +257,10 @@ _SUBJECT_END = 30  # characters
 def identity_of(headers: list[Header], subject: str) -> str:
     """Return a mail's identity, which no program changes; "" without a Message-ID.
 
-    It is the Message-ID with the time of day and the end of the Subject, because some programs give
-    all their mails the same Message-ID.  Exchange changes the time zone, and lists and filters put
-    words before the Subject.  The identity leaves out the text, because lists add footers and
-    servers convert encodings.
+    The identity is the Message-ID with the time within a quarter of an hour and the end of the
+    Subject, because some programs give all their mails the same Message-ID.  Exchange changes the
+    time zone, and lists and filters put words before the Subject.  The identity leaves out the
+    text, because lists add footers and servers convert encodings.
     subject: decoded.
     """
     for name, value in headers:

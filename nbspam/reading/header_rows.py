@@ -9,9 +9,10 @@ these conditions holds:
 - A column has numbers or dates in each row below, and no digit in this row.
 - The labels below repeat, and are several classes, or ham or spam; this row's label is not a class.
 
-Unless a name is usual, the texts below must have several words, and the cell above them must be a
-bare word, or a few words if another cell is usual, too.  pandas writes two other kinds of names: an
-empty cell above the index, which is a column of different numbers; and 0, 1, 2 … .
+Unless one of the names is usual, the texts below the row must have several words, and the cell
+above the texts must be a bare word.  It may be a few words if another cell is a usual name.  pandas
+writes two other kinds of header: with an empty cell above the index, which is a column of different
+numbers; and with the names 0, 1, 2 … .
 """
 
 import re
@@ -88,7 +89,8 @@ def header_row_index(source: Input, rows: list[Sequence[str]]) -> int | None:
 def _repeated_cells(row: Sequence[str], others: Sequence[Sequence[str]]) -> list[str]:
     """Return the cells that occur again in their columns, and so cannot be names.
 
-    A header repeated in joined files does not count, nor does a text such as "text".
+    A header that is repeated in joined files does not count, nor does a message whose text is
+    "text".
     """
     cells = [column_key(cell) for cell in row]
     below = [[column_key(cell) for cell in other[: len(cells)]] for other in others]
@@ -108,7 +110,8 @@ def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
     if not names.isdisjoint(column_key(name) for name in known if name):
         return True
     has_text = any(map(_is_text_name, cells))
-    may_be_class = not names.isdisjoint(CLASS_WORDS)  # in a first row without a header
+    # such a cell may be the label of a message in a first row without a header
+    may_be_class = not names.isdisjoint(CLASS_WORDS)
     return has_text or not (may_be_class or names.isdisjoint((*LABEL_NAMES, *WEAK_LABEL_NAMES)))
 
 

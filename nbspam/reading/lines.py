@@ -1,8 +1,8 @@
 """The lines of a text: its charset, recognised by its letters, and its line ends.
 
-A byte order mark decides the charset, else the user, else it is UTF-8.  The charset of lines that
-are not UTF-8 is guessed from the letters of all such lines.  Lines end with LF, and in a text with
-more CR than LF (Excel for Mac) also with CR.
+A byte order mark decides the charset, else the user's option; without both it is UTF-8.  The
+charset of lines that are not UTF-8 is guessed from the letters of all such lines.  Lines end with
+LF, and in a text with more CR than LF (Excel for Mac) also with CR.
 """
 
 import io
@@ -48,7 +48,8 @@ def decoding_of(source: Input, open_text: Opener) -> Decoding:
             decoding = Decoding(charset, None)
         elif other := b"".join(_not_utf_8(open_text)):
             charset = guess_charset(other)
-            # Short Chinese lines may be valid UTF-8 by chance, lines in one-byte charsets hardly.
+            # Short Chinese lines may be valid UTF-8 by chance; lines in one-byte charsets hardly
+            # ever are.
             is_first = charset in MULTIBYTE_CHARSETS
             decoding = Decoding(*((charset, "utf-8") if is_first else ("utf-8", charset)))
         if charset:
@@ -107,7 +108,7 @@ def decode_lines(
 
 
 def each_line(stream: io.BufferedReader) -> Iterator[bytes]:
-    """Yield the lines of a text as bytes; a long one counts as several."""
+    """Yield the lines of a text as bytes; a line above _LINE_LIMIT is cut into several."""
     while line := stream.readline(_LINE_LIMIT):
         yield line
 
@@ -180,7 +181,9 @@ MULTIBYTE_CHARSETS = {
     "부상정스전주야만들여원장과무없것세입습드중용했및내문신료제확금",
 }
 _MIN_COMMON_SHARE = (
-    0.2  # share of these in a text, at least: .35 and more, or .05 in a wrong charset
+    # least share of these characters in a text; the right charset gives 0.35 or more, a wrong one
+    # 0.05
+    0.2
 )
 # One-byte charsets, and the letters beyond ASCII of a few languages, the most frequent first.
 SINGLE_BYTE_CHARSETS = (
@@ -200,8 +203,8 @@ SINGLE_BYTE_CHARSETS = (
 )
 _LATIN = ("cp1252", "cp1250", "cp1254")
 _COMMON_SYMBOLS = "“”‘’„‚–—…«»€£°§©®·•´\xa0™×½¼¾²"
-# The probability of all these symbols together; the log-probability of any other character that is
-# not a letter of the language.
+# The probability of all common symbols together, and the log-probability of each other character
+# that is not a letter of the language.
 _SYMBOL_SHARE, _OTHER_LOG_PROBABILITY = 0.1, -9.2
 # In English the only character beyond ASCII is often £, whose byte in Windows-1250 is the Polish
 # letter \u0141.  Letters are in words, so a character before a digit is a symbol.

@@ -1,4 +1,4 @@
-"""Streams that look like many messages: they are read so if labels are needed, else noted."""
+"""Streams that look like many messages: read as many if labels are needed, otherwise only noted."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ def looks_like(first: bytes) -> tuple[str, str] | None:
         return ("a Parquet table", "parquet")
     text = first.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(first) >= SAMPLE_BYTES and "\n" in text:
-        text = text.rpartition("\n")[0]  # the last line is cut
+        text = text.rpartition("\n")[0]  # without the last line, which is cut
     texts = [line for line in text.split("\n")[: rows.SAMPLE_ROWS] if line.strip()]
     if not texts:
         return None
@@ -51,7 +51,7 @@ def _looks_like_table(texts: list[str]) -> tuple[str, str] | None:
     for delimiter, form in (("\t", "tsv"), (",", "csv"), (";", "csv"), ("|", "csv")):
         try:
             table = [row for row in csv.reader(texts, delimiter=delimiter) if row]
-        except csv.Error:  # as with a bare CR
+        except csv.Error:  # csv.Error, for instance for a bare CR
             continue
         widths = [len(row) for row in table]
         width = max(set(widths), key=widths.count, default=0)

@@ -1,7 +1,7 @@
 """Sources of mail: mboxes, folders, Maildirs, files, index files, IMAP folders.
 
 Links that lead out of a folder are not followed by default, and an index file names only files near
-it: a stranger may have written either to learn what is in another file.
+it: a stranger may have written the link or the index, to have another file read.
 """
 
 import os
@@ -26,9 +26,9 @@ from nbspam.reading.source import Input, SourceKind, note_empty, read_one
 # Mboxes
 #
 # A message starts at a `From ` line (a "From_ line") that is first in the file or follows a blank
-# line, has a date in asctime's format, and is followed by a header line.  All three are required,
-# because only some writers quote body lines that start with `From `: with a `>` (mboxrd also quotes
-# lines that start with `>From `), which is removed.
+# line, has a date in asctime's format, and is followed by a header line.  All three conditions are
+# required, because only some writers quote a body line that starts with `From ` by a `>` in front.
+# (mboxrd also quotes lines that start with `>From `.)  Reading removes this `>`.
 #
 # If a known header field follows, the date may be in another language or format, or missing after a
 # mail address.
@@ -53,7 +53,8 @@ _SEPARATOR = lazy_pattern(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
 _UNSEPARATED = lazy_pattern(rb"[^\s][ \t]*\r?\n" + _DATED + _FIELD)
 _CR_BOX = lazy_pattern(rb"From [^\r\n]{0,500}\r[!-9;-~]+[ \t]*:[^\n]*\rFrom [^\n]*\Z")
 _STATUS = lazy_pattern(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
-_MAX_LINE_ENDS = 4  # bytes of line ends at the end of a message, which some writers count
+# bytes of the line ends at the end of a message, which some writers include in Content-Length
+_MAX_LINE_ENDS = 4
 _HEADER_LIMIT = 1 << 17  # bytes in which a Status line is searched
 # Thunderbird's flags precede the received header, so no sender can write them.
 _MOZILLA = lazy_pattern(
@@ -95,8 +96,8 @@ def count_separators(sample: bytes) -> int:
 def is_read(message: bytes) -> bool | None:
     """Return whether its owner has read and not deleted a message; None if it has no flags.
 
-    Source: mail readers since Berkeley's write R for read, and D in X-Status for deleted;
-    Thunderbird's flags are nsMsgMessageFlags.
+    Source: mail readers since Berkeley Mail write R in Status for read, and D in X-Status for
+    deleted; Thunderbird's flags are nsMsgMessageFlags.
     """
     if mozilla := _MOZILLA.match(message):
         return int(mozilla[1], 16) & (_MOZILLA_READ | _MOZILLA_EXPUNGED) == _MOZILLA_READ
@@ -179,7 +180,8 @@ def _pieces(stream: IO[bytes], limit: int) -> Iterator[bytes]:
         for piece in whole:
             yield start + piece
             start = b""
-        # A separator across two chunks is found once it is whole: From_ lines are short.
+        # A separator that two chunks share is found with the second chunk, because From_ lines are
+        # short.
         border = max(0, len(last) - _BORDER)
         if len(start) < limit + _BORDER:
             start = (start + last[:border])[: limit + _BORDER]
@@ -319,7 +321,7 @@ _UNSEEN = lazy_pattern(r"^unseen:(.*)$", re.MULTILINE)
 def _folder_entries(source: Input) -> tuple[list[Path], bool]:
     """List a folder that is not a Maildir; also return whether it records which mail was read.
 
-    MH folders record that in a file: unseen messages are left out on request, deleted messages
+    MH folders record unseen messages in a file: these are left out on request, deleted messages
     always.
     """
     entries = _entries(source.path)
@@ -402,7 +404,8 @@ def _read_files(
     else:
         entries, has_read_flags = _folder_entries(folder)
     inside, should_note = {entry.name for entry in entries}, not has_read_flags
-    # Compare names first, because resolving each file's path would take as long as listing them.
+    # Compare names first, because resolving each file's path would take as long as listing the
+    # folder.
     others = {path.rpartition(os.sep)[2] for path in options.source_labels}
     folders = {entry for entry in entries if entry.is_dir()}
     # "/" is a sub-folder, because the messages may be in it.
@@ -434,7 +437,7 @@ def _read_files(
                 yield from kind.read(entry)
                 continue
             if is_box:
-                should_note = False  # once in each folder
+                should_note = False  # print the note once for each folder
                 problem = "looks like an mbox, and in a folder is read as one message"
                 entry.note(f"{path}: {problem}; name such a file as a source of its own")
             yield RawMessage(entry.name, entry.label, path)
@@ -522,7 +525,7 @@ def _read_index(source: Input) -> Iterator[RawMessage]:
         if not (source.options.outside or is_within(path, allowed)):
             problem = f"{place}: {name} is outside {allowed}, the folder above the index's own"
             raise SourceError(problem, Remedy.ALLOW_OUTSIDE)
-        if os.path.isfile(path):  # noqa: PTH113 (a name too long for a file raises in pathlib)
+        if os.path.isfile(path):  # noqa: PTH113 (pathlib raises for a name that is too long)
             yield RawMessage(str(path), label, path)
         else:
             skips(place, f"there is no file {str(path)[:200]}")

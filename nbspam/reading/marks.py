@@ -10,7 +10,7 @@ except in a message that has no LF at all.  The header ends at the first empty l
 
 import re
 
-MARK = "X-Nbspam"  # unless the user names another
+MARK = "X-Nbspam"  # unless the user names another header
 EVIDENCE, TAG = "-Evidence", "-Tag"
 NAME_LIMIT = 60  # characters; a line has room for `NAME-Evidence:`
 # A sender can forge marks, and the text that a tag names is hidden from the tokenizer.
@@ -33,16 +33,17 @@ _NOT_OURS = ("content-", "resent-", "list-", "mime-", "arc-")
 _NAME = r"[!-9;-~]+"
 _PLAIN = r"[!-~](?:[ -~]*[!-~])?"
 # Patterns are compiled when a message is marked, because classifying does not need them.
-# Possessive quantifiers: a million fields must not leave a million places to backtrack to.
-# Patterns for a whole header start with a line end, which `re` finds ten times as fast as the place
-# after it.
+# Quantifiers are possessive, so that a million fields do not leave a million places to backtrack
+# to.  Patterns for a whole header start with a line end, because `re` finds a line end ten times as
+# fast as the position after it.
 BOM = b"\xef\xbb\xbf"
 _START = rb"(?:^|(?<=\A\xef\xbb\xbf))"
 _VALUE = rb"[^\n]*+(?:\n[ \t][^\n]*+)*"
 _EMPTY = _START + rb"(?:\r*\n|\r+\Z)"
 _EMPTY_CR = rb"\n\r++(?:\n|\Z)"
 _BLOCK = rb"(?:[!-9;-~]++[ \t]*+:" + _VALUE + rb"(?:\n|\Z))+"
-_FIELD = rb"(?:^|(?<=\r)|(?<=\A\xef\xbb\xbf))([!-9;-~]+)[ \t]*:"  # many read a CR as a line end
+# many programs read a CR as a line end
+_FIELD = rb"(?:^|(?<=\r)|(?<=\A\xef\xbb\xbf))([!-9;-~]+)[ \t]*:"
 _SUBJECT = rb"subject[ \t]*:[ \t]*"
 _SIGN = b", probability="  # in every verdict of nbspam, and seldom elsewhere
 _VERDICT = (
@@ -61,7 +62,7 @@ def is_known(name: str) -> bool:
 
 
 def may_be_mark(name: str) -> bool:
-    """Return whether a verdict may be written under this name; a standard header's may not."""
+    """Return whether a verdict may have this name, which must not be a standard header's."""
     lower = name.lower()
     return (
         len(name) <= NAME_LIMIT
@@ -151,8 +152,8 @@ def remove_marks(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
     rest = b"".join([bom, memoryview(header)[1:], memoryview(lines)[end:]])
     if lines is not raw:
         return rest.replace(b"\n", b"\r")
-    # Without the only LF, CRs end the lines; and a byte order mark may be first now.  Both may
-    # uncover more marks.
+    # If the removed marks had the only LF, CRs are now the line ends, and a byte order mark may now
+    # be first.  Both may uncover more marks.
     is_new = b"\n" not in rest or (rest.startswith(BOM) and not bom)
     return remove_marks(rest, names) if is_new else rest
 
@@ -179,7 +180,7 @@ def _remove_marks(header: bytes, names: set[bytes]) -> tuple[bytes, bool, bytes]
     tag = _pattern(any_name + rb"-tag[ \t]*:(" + _VALUE + rb")").search(header)
     mark = any_name + rb"(?:-evidence|-tag)?[ \t]*:" + _VALUE
     rest = _pattern(mark + rb"(?=\n(?![ \t]))").sub(b"", header)
-    rest = _pattern(mark + rb"\Z").sub(b"\n", rest)  # the line before it keeps its end
+    rest = _pattern(mark + rb"\Z").sub(b"\n", rest)  # the line before the mark keeps its line end
     return rest, rest != header, tag[1].strip() if tag else b""
 
 

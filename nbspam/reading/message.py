@@ -29,7 +29,7 @@ from nbspam.reading.header_fields import (
 )
 from nbspam.reading.marks import is_known, remove_marks
 
-if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+if TYPE_CHECKING:  # importing pathlib takes 3 ms, and classifying one message does not need it
     from collections.abc import Iterable
     from io import BufferedReader
     from pathlib import Path
@@ -65,12 +65,13 @@ class Message(NamedTuple):
     headers: list[Header]  # (name in lower case, value unfolded but not decoded), in order
     parts: list[Part]
     limits: frozenset[str] = frozenset()  # the names of the exceeded limits
-    problem: str = ""  # why the bytes are not a message, with the remedy; all else is empty then
+    # why the bytes are not a message, with the remedy; with a problem, all other fields are empty
+    problem: str = ""
     head: bytes = b""  # the unchanged start of a mail, for readers that are more strict
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no header, and no text but blanks."""
+        """Whether the message has no header and no text except blanks."""
         return not self.headers and not any(part.text.strip() for part in self.parts)
 
     def header(self, name: str) -> str:
@@ -82,7 +83,8 @@ FROM_LINE = lazy_pattern(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*
 # Lines that may precede a header: blank lines, and From_ lines of an mbox, of UUCP or of a mail
 # that was piped twice; also a few odd lines, if several usual fields follow.
 _BEFORE = lazy_pattern(rb"(?:[ \t]*\n|>*From [^\n]*\n)+")
-_BEFORE_STARTS = b"\n", b" ", b"\t", b">", b"From "  # tried first, to save compiling a pattern
+# tried first, so that the pattern is seldom compiled
+_BEFORE_STARTS = b"\n", b" ", b"\t", b">", b"From "
 _ODD_LINES, _ODD_LIMIT, _FIELDS_AFTER = 3, 1_000, 2  # lines, bytes of a line, usual fields
 _USUAL = frozenset("from to subject date message-id received return-path mime-version".split())
 # Apple Mail's .emlx: how many bytes the message has, the message, and a property list.
@@ -322,7 +324,8 @@ _CONTAINERS = frozenset(
 )
 _TEXT_IN_BYTES = lazy_pattern(rb"[\t\n -~\x80-\xff]{4,}")
 _UU_BEGIN = lazy_pattern(rb"^begin [0-7]{3,4} [^\n]*\n(?=[ -`]{2})", re.MULTILINE)
-# Lines that are joined without a blank: of calendars and cards (RFC 5545), of DelSp (RFC 3676).
+# Types whose folded lines are joined without a blank (RFC 5545); the other case is DelSp (RFC
+# 3676).
 _FOLDED = frozenset("text/calendar text/vcard text/x-vcard text/directory".split())
 _FOLD = lazy_pattern(r"\r?\n[ \t]")
 _FLOW = lazy_pattern(r"(?<!^--) \r?\n>* ?", re.MULTILINE)
@@ -367,8 +370,8 @@ def mime_parts(headers: list[Header], body: bytes, limits: set[str]) -> list[Par
 def _fit_to_limit(texts: list[str], are_attached: list[bool], limits: set[str]) -> list[str]:
     """Cut the texts to TEXT_LIMIT characters in all, keeping a long text's start and end.
 
-    Attached texts get the rest of the limit.  Cutting them does not count as exceeding it, because
-    their words never count for ham.
+    Attached texts get the characters that are left.  Cutting attached texts does not count as
+    exceeding the limit, because their words never count for ham.
     """
     if sum(map(len, texts)) <= TEXT_LIMIT:
         return texts
@@ -394,7 +397,7 @@ def is_html(content_type: str, filename: str, text: str) -> bool:
 
 
 def _leaves(root: _Node, limits: set[str]) -> list[_Node]:
-    """Return the leaves in reading order; uses a stack, so that deep nesting does no harm.
+    """Return the leaves in reading order; a stack, and no recursion, allows deep nesting.
 
     The Subject of a message within the message is a leaf.
     """
@@ -416,7 +419,7 @@ def _leaves(root: _Node, limits: set[str]) -> list[_Node]:
         if is_deep and (is_multipart or is_message or is_container):
             limits.add("depth")
         if is_multipart:
-            # The boundary may be missing, or not used in the body.
+            # The boundary may be missing, or may not occur in the body.
             nodes = [] if is_deep else _children(node, len(leaves), limits)
             nodes = nodes or _parts_by_delimiter(node, limits)
             stack += reversed(nodes)
@@ -485,7 +488,7 @@ def _children(node: _Node, number: int, limits: set[str]) -> list[_Node]:
         nodes = [child._replace(is_possibly_hidden=shown != {i}) for i, child in enumerate(nodes)]
     elif node.content_type == "multipart/alternative":
         nodes = [child._replace(version=(number, i)) for i, child in enumerate(nodes)]
-    # Alternatives in an alternative are too rare to compare them.
+    # Alternatives inside an alternative are too rare to be worth comparing.
     is_nested = node.content_type == "multipart/alternative" and node.version is not None
     if node.is_attached or is_nested:
         node = node._replace(is_possibly_hidden=True)
@@ -508,8 +511,8 @@ def _shown_related(nodes: list[_Node], ids: list[str], start: str) -> set[int]:
 def _node(headers: list[Header], body: bytes, depth: int, default: str = "text/plain") -> _Node:
     """Make a part with its MIME fields, its type and the type's parameters.
 
-    Mail readers differ about repeated fields: this one uses the first field, unless only a later
-    field makes sense of the body.
+    Mail readers differ about repeated fields: this reader uses the first field, unless the body
+    fits only to a later field.
     default: the type of a part without Content-Type.
     """
     fields: dict[str, str] = {}

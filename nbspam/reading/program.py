@@ -13,7 +13,7 @@ from nbspam.reading.rows import TableRow
 from nbspam.reading.source import Input, ReadingOptions, Skips
 from nbspam.reading.tables import MemoryTable, frame_table, plan_of, with_fields
 
-if TYPE_CHECKING:  # it takes half a second to start
+if TYPE_CHECKING:  # importing pandas takes half a second
     import pandas as pd
 
 
@@ -131,12 +131,12 @@ def pair_messages(
     """Yield the messages of (label, text or bytes) pairs; the source of the first is `pair:0`.
 
     Text is plain text, and bytes are a mail.  A pair without a printable label is skipped.
-    labels_last: whether the pairs are (text or bytes, label).
+    are_labels_last: whether the pairs are (text or bytes, label).
     Raises SourceError for anything but such a pair.
     """
     for number, pair in enumerate(pairs):
         source = f"pair:{number}"
-        # Two characters of a string would pass for a pair.
+        # A string of two characters must not pass for a pair.
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise SourceError(f"{source}: is not a pair; give (label, text or bytes)")
         label, content = reversed(pair) if are_labels_last else pair

@@ -1,7 +1,7 @@
 """The rows of a table of lines: TSV and CSV, well-formed or not, and JSON lines; all are streamed.
 
-The first lines of a table decide its layout; a file is read to its end if necessary.  A stream,
-which cannot be read twice, is decided by the bytes received so far.
+The first lines of a table decide its layout; a file is read to its end if its first lines do not
+decide.  A stream cannot be read twice, so the bytes received so far decide its layout.
 """
 
 import csv
@@ -107,7 +107,7 @@ def stream_content(source: Input, form: str, patience: float | None) -> Content:
 
 CELL_LIMIT = 16 << 20  # characters of a quoted cell
 _ROW_LINES_LIMIT = 1_000  # a row of more lines has an opening quote that is never closed
-_FAILURES_LIMIT = 20  # rows that fail before the table is read as one row per line
+_FAILURES_LIMIT = 20  # rows that are not CSV, before the table is read as one row per line
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # Excel's first line
@@ -140,10 +140,9 @@ class Layout(NamedTuple):
 def layout_of(content: Content) -> Layout:
     """Find the layout of a TSV, a CSV or JSON lines.
 
-    Excel's `sep=;` names a CSV's delimiter.  Otherwise it is the mark that most lines have, and
-    have equally often; ties go to the mark that is first in the first line.
-    The columns of JSON lines are the fields of the first rows, and inner fields that the user
-    names.
+    Excel's `sep=;` names a CSV's delimiter.  Otherwise the delimiter is the mark that most lines
+    have equally often; among equals, the mark that is first in the first line.  The columns of JSON
+    lines are the fields of the first rows, and inner fields that the user names.
     """
     lines = content.first_lines()
     if content.form == "jsonl":
@@ -173,8 +172,8 @@ def _is_quoted_tsv(content: Content) -> bool:
 
     Many texts of the UCI SMS collection start or end with a quote, and would run together as CSV.
     So quotes are CSV syntax only if the whole table is strict CSV and needs them: every line starts
-    with a quote, or every quoted cell contains a quote, a tab or a line end.  For a stream its
-    beginning decides, except a cut last row.
+    with a quote, or every quoted cell contains a quote, a tab or a line end.  For a stream, its
+    beginning without a cut last row decides.
     """
 
     def has_quoted_cell(line: str) -> bool:
@@ -182,7 +181,8 @@ def _is_quoted_tsv(content: Content) -> bool:
 
     if not any(has_quoted_cell(line) for _, line in content.first_lines()):
         return False
-    seen = 0, 0, 0  # lines; lines that start with a quote; lines in which a cell does
+    # numbers of lines, of lines that start with a quote, and of lines with a cell that does
+    seen = 0, 0, 0
 
     def count_lines() -> Iterator[str]:
         nonlocal seen
@@ -254,7 +254,7 @@ def are_json_lines(lines: list[str]) -> bool:
 
 
 def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) -> Iterator[TableRow]:
-    """Yield the rows of a CSV.  A quote that is never closed costs only its own row.
+    """Yield the rows of a CSV.  A quote that is never closed damages only its own row.
 
     A row that is not strict CSV is a single line whose quotes belong to its text.
     """

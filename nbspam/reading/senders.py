@@ -35,7 +35,8 @@ _DOMAIN_LIMIT, _LABEL_LIMIT = 253, 63  # characters; the limits of DNS
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _OUTSIDE = re.compile(rf'[^"()]+|{_QUOTED}|\(', re.DOTALL)
-# A quoted local part that a server copies into a comment can end it: `(a@b "x); dkim=pass …`.
+# A server may copy a quoted local part into a comment, and the quote can end the comment: `(a@b
+# "x); dkim=pass …`.
 _COMMENT = re.compile(r"[^()\"\\]+|\\.|[()]", re.DOTALL)
 _FIELD = re.compile(rb"([!-9;-~]+):")
 _NOT_IN_HEADER = re.compile(rb"[\r\0]|(?m:^[ \t]+$)")
@@ -45,7 +46,8 @@ _NOT_IN_HEADER = re.compile(rb"[\r\0]|(?m:^[ \t]+$)")
 _LEXEME = re.compile(rf'([^\s()<>\[\]:;@\\,."\x00-\x1f\x7f]+)|({_QUOTED})|(\s+)', re.DOTALL)
 _SPEC = r"(?:a(?:\.a)*|q)@a(?:\.a)*"
 _ONE_MAILBOX = re.compile(rf"[aqs.]*<s?({_SPEC})s?>s?|s?({_SPEC})s?")
-_ANY_SPEC = re.compile(rf"(?<!a\.){_SPEC}")  # from the start of a run of atoms: in linear time
+# only from the start of a run of atoms, so in linear time
+_ANY_SPEC = re.compile(rf"(?<!a\.){_SPEC}")
 
 _DOMAIN = re.compile(r"[a-z0-9_*?-]+(?:\.[a-z0-9_*?-]+)*")
 # Authentication-Results without its comments: the results are separated by semicolons, and each is
@@ -87,13 +89,15 @@ class ListedSender(NamedTuple):
 def _normalize(local: str, domain: str) -> Address | None:
     """Normalize an address for comparison; None for an invalid domain.
 
-    IDNA of 2003 would take straße.de for strasse.de, another domain: letters are only lowered.
+    Letters are only lowered, because IDNA of 2003 would turn straße.de into strasse.de, another
+    domain.
     """
 
     def label(text: str) -> str:
         if text.isascii():
             return text.lower()
-        if len(text) > _LABEL_LIMIT:  # no domain's; to encode 240 characters takes 7 ms
+        # no domain has such a label, and encoding 240 characters takes 7 ms
+        if len(text) > _LABEL_LIMIT:
             return "xn--"
         return "xn--" + unicodedata.normalize("NFC", text.lower()).encode("punycode").decode()
 
@@ -228,7 +232,7 @@ class SenderLists:
         *settings, follow_links = self._settings
         try:
             self._allow, self._block = (_List(*s, follow_links) for s in settings)
-        finally:  # so that an unusable version is reported once
+        finally:  # so that an unusable version of a file is reported only once
             self._stamps = stamps
 
     def _current_stamps(self) -> list[object]:
@@ -243,7 +247,7 @@ class SenderLists:
         return stamps
 
     def reread(self) -> bool:
-        """Read the lists again if a file of entries has changed; return whether it has.
+        """Read the lists again if a file of entries has changed; return whether a file has changed.
 
         Raises OptionError once for a wrong entry or file; the lists stay unchanged then.
         """
@@ -352,7 +356,7 @@ def _address_at(texts: list[str], start: int, end: int) -> Address | None:
 
 
 def _addresses(value: str) -> Iterator[Address]:
-    """Yield all addresses of a From field in any notation, but not from names in quotes."""
+    """Yield all addresses of a From field in any notation, except addresses in quoted names."""
     kinds, texts = _lexemes(value)
     for match in _ANY_SPEC.finditer(kinds):
         if address := _address_at(texts, *match.span()):
@@ -401,8 +405,8 @@ class _Result(NamedTuple):
 def _results_of(fields: list[Header], hosts: tuple[str, ...]) -> list[_Result] | None:
     """Collect the results of the user's own servers at the top of the header; None without any.
 
-    All their fields there count together.  A malformed field leaves no results, because the
-    sender's text may have broken it to hide a failure.
+    All fields of these servers at the top count together.  A malformed field leaves no results,
+    because the sender's text may have broken it to hide a failure.
     """
     results: list[_Result] | None = None
     for name, value in fields:

@@ -1,7 +1,7 @@
 """What the user names as a source, the options for reading it, and the messages that were skipped.
 
-`sources.py` recognises its kind.  Standard input and pipes, which can be read once only, are opened
-here.
+`sources.py` recognises the kind of a source.  Standard input and pipes, which can be read only
+once, are opened here.
 """
 
 import io
@@ -17,7 +17,7 @@ from nbspam.reading.charsets import bom_encoding
 from nbspam.reading.compression import bare_suffix, decompress, open_bytes, packed_stream
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, problem_of
 
-if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+if TYPE_CHECKING:  # importing pathlib takes 3 ms, and classifying one message does not need it
     from pathlib import Path
 
 
@@ -28,7 +28,7 @@ MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
 INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, MESSAGE)
 PARQUET = b"PAR1"  # the first bytes of every Parquet file
-SAMPLE_BYTES = 1 << 16  # by which a source's kind is recognised
+SAMPLE_BYTES = 1 << 16  # bytes by which a source's kind is recognised
 NAMED_LIMIT = 10  # skipped messages named at the end; a log of a million bad rows helps nobody
 _MAX_WARNED = 3  # skipped messages named in a warning
 _MAX_DRAINED = 4_096  # MiB of a pipe that are read and dropped: /dev/zero has no end
@@ -170,7 +170,7 @@ def has_more(stream: io.BufferedReader, patience: float) -> bool:
 
     try:
         return bool(select.select([stream.fileno()], [], [], patience)[0])
-    except (OSError, ValueError):  # in memory, or an archive: reading never waits for long
+    except (OSError, ValueError):  # a stream in memory or an archive, which never waits for long
         return True
 
 
@@ -193,7 +193,8 @@ class ReadingOptions(NamedTuple):
     table: TableOptions = TableOptions()
     input_format: str | None = None  # one of `INPUT_FORMATS`; not for folders
     seen: bool = False  # read only mail that its owner has read and not deleted (Maildir, mbox)
-    attached: bool = False  # read the messages attached to messages instead of these
+    # read the messages attached to messages instead of the messages themselves
+    attached: bool = False
     require_content: bool = False  # skip empty messages, which cannot be learned
     outside: bool = False  # an index may name any file, and links may lead anywhere
     on_note: Callable[[SourceError], None] = lambda _: None  # called with each note
@@ -311,7 +312,7 @@ class Input:
         if sys.stdin is None or sys.stdin.closed:
             raise SourceError("-: standard input is closed; pipe a message in, or name a file")
         stream = cast("io.BufferedReader", sys.stdin.buffer)
-        return stream if stream.isatty() else decompress(stream)  # this reads ahead
+        return stream if stream.isatty() else decompress(stream)  # decompressing reads ahead
 
 
 class SourceKind(NamedTuple):
@@ -337,9 +338,11 @@ def read_one(source: Input) -> Iterator[RawMessage]:
     stream = source.open()
     with nullcontext() if source.name == STDIN else stream:
         content = stream.read(BYTES_LIMIT)
-        # The rest is read and dropped, of an archive as it is: 4 MB may unpack to 4 GB.
+        # The rest is read and dropped; the rest of an archive is not unpacked, because 4 MB may
+        # unpack to 4 GB.
         rest = packed_stream(stream)
-        is_over = rest is stream and len(content) < BYTES_LIMIT  # at a terminal, one Ctrl-D ends it
+        # so that at a terminal one Ctrl-D ends the message
+        is_over = rest is stream and len(content) < BYTES_LIMIT
         for _ in range(0 if is_over else _MAX_DRAINED):  # a broken pipe may end the writer
             if not rest.read(1 << 20):
                 break

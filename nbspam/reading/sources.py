@@ -213,7 +213,8 @@ class Source(Input):
                 return tables.TSV
             if not self.require_labels and (problem := problem_of(sample, str(self.path))):
                 self.note(f"{self.path}: {problem}")
-                return mail.ONE_MESSAGE  # unsure; in a folder the file would be skipped
+                # its verdict is unsure; in a folder the file would be skipped
+                return mail.ONE_MESSAGE
         return mail.TEXT
 
     def _attached_messages(self, raws: Iterator[RawMessage]) -> Iterator[RawMessage]:

@@ -44,7 +44,7 @@ from nbspam.reading.source import (
     TableOptions,
 )
 
-if TYPE_CHECKING:  # it takes half a second to start
+if TYPE_CHECKING:  # importing pandas takes half a second
     import pandas as pd
 
 _SAME_TEXTS = 10  # rows needed for a note that all texts are the same
@@ -178,7 +178,8 @@ def plan_of(source: Input, header: list[str] | None, sample: list[TableRow]) -> 
     if header is None and (place := header_rows.header_row_index(source, cells)) is not None:
         header_line, first = sample[place][0], ()
         header = [cell.strip(" \ufeff\t") for cell in cells[place]]
-        while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
+        # Kaggle's `v1,v2,,,`: the empty cells are columns into which texts continue
+        while header and not header[-1]:
             header.pop()
         cells = cells[place + 1 :]
         if header_rows.has_row_names(header, cells):
@@ -236,9 +237,10 @@ _FILES = {
 _PARQUET_ROWS = 1000  # in memory at a time
 _GROUP_BYTES = 256 << 20  # unpacked; a worker keeps one row group in memory
 _RANGE_BYTES = 128 << 10  # unpacked; the rows that a worker tokenizes at a time
-_SHEET_ROWS = 1 << 20  # as Excel has them
-_CHAT_TEXT_FIELDS = ("text", "content", "body")  # of Telegram, Discord and others, QKSMS
-Row = Sequence[Any]  # of values that are no cells yet
+_SHEET_ROWS = 1 << 20  # the most rows of a sheet in Excel
+# the fields of Telegram, of Discord and others, of QKSMS
+_CHAT_TEXT_FIELDS = ("text", "content", "body")
+Row = Sequence[Any]  # values that were not converted to cells yet
 MemoryTable = tuple[list[Any], Iterator[Row]]  # names of the columns: numbers where it has none
 
 
