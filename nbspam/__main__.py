@@ -16,7 +16,7 @@ import sys
 # 63 with both; `import click, email.parser, json, mmap` takes 56 ms.
 _GC_THRESHOLD = 100_000
 
-# As errors.py has them.
+# The exit codes of `errors.py`, which may be damaged.
 _ERROR, _TEMPFAIL, _VERDICT_ERROR, _INTERRUPTED = 1, 75, 3, 130
 
 
@@ -34,7 +34,7 @@ class Passage:
         self.is_written = False
 
     def write(self, message: bytes) -> None:
-        """Write the message, or what it has become."""
+        """Write the message: unchanged, or with its header."""
         self.is_written = True
         sys.stdout.buffer.write(message)
         sys.stdout.flush()
@@ -43,7 +43,8 @@ class Passage:
 def run() -> int:
     """Run the program with the arguments of the command line; return its exit code.
 
-    If it fails, a message being passed through is written unchanged, and the failure is reported.
+    If the command fails, the message of `classify -p` is written unchanged, and the failure is
+    reported.
     """
     arguments = sys.argv[1:]
     is_passing = "classify" in arguments[:2] and {"-p", "--passthrough"} & {*arguments}
@@ -55,7 +56,8 @@ def run() -> int:
         if passage:
             if sys.stdin is None:
                 raise OSError(0, "standard input is closed")
-            os.set_blocking(sys.stdin.fileno(), True)  # no data yet must not look like the end
+            # otherwise a pipe without data yet would look like the end
+            os.set_blocking(sys.stdin.fileno(), True)
             passage.message = sys.stdin.buffer.read()
         from nbspam.cli.click_stubs import import_click
 
@@ -63,7 +65,7 @@ def run() -> int:
         from nbspam.cli.program import run_program
 
         code, sentence = run_program(arguments, passage, describe)
-    except BaseException as error:  # noqa: BLE001 (whatever a damaged file raises)
+    except BaseException as error:  # noqa: BLE001 (a damaged file may raise any error)
         code, sentence = describe(error)
         if os.environ.get("NBSPAM_DEBUG"):
             sys.excepthook(type(error), error, error.__traceback__)
@@ -123,13 +125,13 @@ def describe(error: BaseException) -> tuple[int, str]:
 
 def print_error(sentence: str) -> None:
     """Print a sentence on standard error, without control characters."""
-    # A file's name may hold what would command a terminal.
+    # The name of a file may contain control characters for the terminal.
     sentence = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in sentence)
     try:
         if sentence and sys.stderr is not None:
             sys.stderr.write(f"{sentence}\n" if "\n" in sentence else f"nbspam: {sentence}\n")
     except (OSError, ValueError):
-        return  # nobody hears it
+        return  # standard error is closed
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The errors nbspam raises, and the exit codes it answers with.  Imports nothing of ours.
+"""The errors of nbspam, and its exit codes.  This module imports no other module of nbspam.
 
 NbspamError                 exit 1: one sentence, ending with the remedy
 ├── SourceError             a source of messages cannot be read
@@ -8,11 +8,11 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 │   └── LockedError         exit 75: another program holds the model's lock for too long
 ├── ServingError            a server cannot listen on the given address
 ├── AccountError            an IMAP account cannot be used
-│   └── UnavailableError    exit 75: its server does not answer: try again later
-└── OptionError             exit 2: an option's value is invalid
+│   └── UnavailableError    exit 75: a mail server does not answer; try again later └── OptionError
+exit 2: an option's value is invalid
 
-Every sentence names the file, says what is wrong with it and how to fix it.  It is the same in a
-shell and in Python.
+Every sentence names the file, the problem and the remedy.  A sentence has the same words in a shell
+and in Python.
 """
 
 import re

@@ -52,7 +52,7 @@ class Filter:
     Threads may share a filter, also while a thread learns.  Before each call, a filter of a file
     opens the file anew if it has changed, so it knows what other processes have learned.  If the
     new file cannot be used, the filter logs a warning and keeps the model that it has open.
-    Close a filter of a file, or use it as a context manager.  It can be pickled.
+    Close a filter of a file, or use it as a context manager.  A filter can be pickled.
 
     >>> pairs = [("spam", "win a prize"), ("ham", "lunch at noon")] * 9
     >>> spam_filter = nbspam.train(pairs)
@@ -223,8 +223,8 @@ class Filter:
         strict: raise SourceError for a row without a text; else a warning is given, and the row has
         the verdict on an empty message.  jobs: processes.
         Returns n verdicts, or the DataFrame with the added columns `verdict`, `probability`,
-        `log_odds` and `reason`.  If it already has a column with one of these names, the added
-        columns are called `verdict_2` …, and a warning is given.
+        `log_odds` and `reason`.  If the DataFrame already has a column with one of these names, the
+        added columns are called `verdict_2` …, and a warning is given.
         Raises SourceError for an item that is not a message, OptionError, and TableError.
 
         >>> [verdict.verdict for verdict in spam_filter.classify_many(["win a prize", "lunch"])]
@@ -358,8 +358,8 @@ class Filter:
     def save(self, path: PathOrName) -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError.
 
-        Saving does not connect a trained filter with the file: what it learns later stays in memory
-        until it is saved again, which replaces the file.  To learn together with other processes,
+        Saving does not connect a trained filter with the file: later lessons stay in memory until
+        the filter is saved again, which replaces the file.  To learn together with other processes,
         open the file.
 
         >>> spam_filter.save("model.json")

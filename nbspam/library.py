@@ -36,7 +36,7 @@ def train(
     spam_label: str | bool | int | None = None,
     jobs: int = 1,
 ) -> Filter:
-    """Return a filter trained on labelled messages; it has no file until it is saved.
+    """Return a filter trained on labelled messages; the filter has no file until it is saved.
 
     source: the name of a table, of a folder with a sub-folder per class, or of a TREC index file;
         or a list of names; or (label, text or bytes) pairs, or (text, label) ones; or a DataFrame,

@@ -1,4 +1,4 @@
-"""Executors: they tokenize the messages of sources, on several cores if there are many messages.
+"""Executors, which tokenize the messages of sources, on several cores if there are many messages.
 
 An executor applies a function to items, in order.  The values are data (tokenized messages, notes
 of skipped messages), so it does not matter in which process the function runs.
@@ -111,7 +111,7 @@ class Processes(Executor):
         start_method: for `multiprocessing`; None is Python's choice.
         """
         self._jobs, self._serial_seconds, self._input_blocks = jobs, serial_seconds, input_blocks
-        self._forks = False  # once True, all later work goes to processes
+        self._forks = False  # if True, all further work goes to processes
         self._start_method = start_method
 
     def announce_size(self, size: int) -> None:

@@ -1,1 +1,1 @@
-"""The family of naive Bayes: numbers in, numbers out; nothing here knows mail."""
+"""The arithmetic of naive Bayes: from numbers to numbers, without knowledge of mail."""

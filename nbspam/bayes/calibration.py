@@ -37,11 +37,12 @@ asymmetric label noise"): e_ham = P(labelled ham | spam), e_spam = P(labelled sp
     w = (1 - e') r / ((1 - e') r + e (1 - r)),   r = P(the label | x) without noise
 
 w is the probability that a label is right; e belongs to that label, e' to the other label.  The fit
-finds e_ham and e_spam by EM: it fits b to the messages, each weighted by w, and e_ham is the sum of
-1 - w over messages labelled ham, divided by the number of spams.  (With probability 1 - w a message
-belongs to the other class.  Ignoring that multiplies the likelihood of b only by a factor where EM
-ends.)  An update uses the fit's e, at least MIN_NOISE, and w by the old b.  P(spam) stays sigmoid(b
-. x): the class of the message, not its probable label.
+finds e_ham and e_spam by EM, which repeats two steps: fit b to the messages, each weighted by w;
+set e_ham to the sum of 1 - w over messages labelled ham, divided by the number of spams, and e_spam
+likewise.  (With probability 1 - w a message belongs to the other class.  Ignoring that multiplies
+the likelihood of b only by a factor where EM ends.)  An update uses the fit's e, at least
+MIN_NOISE, and w by the old b.  P(spam) stays sigmoid(b . x): the class of the message, not its
+probable label.
 
 Without w, a filter that was sure of 600 easy messages ranked badly after one message was taught in
 the wrong class.  One e for both directions fits worse than two: where 20 of 202 spams are labelled
@@ -419,7 +420,7 @@ def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:
 
 
 def _eliminate(equations: Iterable[list[float]]) -> list[list[float]]:
-    """Bring equations into upper triangular form by Gaussian elimination; they are changed.
+    """Bring equations into upper triangular form by Gaussian elimination; changes the given lists.
 
     A symmetric and positive definite matrix needs no pivoting (Golub and Van Loan, 4.2).
     """

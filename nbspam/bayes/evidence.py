@@ -31,9 +31,9 @@ Traits.  A model with traits (`trait_model.py`) has one more feature:
 
     traits  sum over the traits of log f_spam / f_rest, each clipped to +-TRAIT_LIMIT, / TRAIT_SCALE
 
-`shrunk_trait_weight` shrinks it while few messages were learned.  It is clipped because the traits
-of a text depend on each other, and because a value far from all training data proves little.
-Log-loss of left-out messages in two training halves:
+`shrunk_trait_weight` shrinks each trait's weight while few messages were learned.  A weight is
+clipped because the traits of a text depend on each other, and because a value far from all training
+data proves little.  Log-loss of left-out messages in two training halves:
 
     TRAIT_LIMIT     P1      P2
     without traits  0.0218  0.0184

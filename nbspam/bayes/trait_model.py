@@ -33,8 +33,8 @@ class Variances(NamedTuple):
 
 NO_TRAITS, GAUSSIAN, KERNEL = TRAIT_MODELS = "none", "gaussian", "kernel"
 
-# Below _MIN_VARIANCE, densities are beyond floating point.  Such a variance is replaced by that of
-# rounding to an integer (Sheppard 1898).
+# Below _MIN_VARIANCE, densities are beyond floating point.  A smaller variance is replaced by the
+# variance of rounding to an integer (Sheppard 1898).
 _ROUNDING_VARIANCE, _MIN_VARIANCE = 1 / 12, 1e-100
 
 
@@ -75,10 +75,10 @@ class Gaussian:
     maximum likelihood estimate.  p is the weight, in messages, of a prior by which a class
     varies as much as all messages do: v_k is the mode of the posterior with an inverse gamma
     prior of shape p / 2 - 1 and scale p v / 2 (Gelman et al., "Bayesian Data Analysis", 2.6).
-    e is a floor that keeps v_k above 0; it is `var_smoothing` of scikit-learn's GaussianNB, which
-    this equals with p = 0.  With the usual 1e-9, a trait that is the same in all messages of a
-    class outweighs everything else if a message has another value; an e of 0.01, or a p above 0,
-    prevents that.
+    e keeps v_k above 0, like `var_smoothing` of scikit-learn's GaussianNB; with p = 0 the two
+    models are equal.  With the usual 1e-9, a trait that is the same in all messages of a class
+    outweighs everything else if a message has another value; an e of 0.01, or a p above 0, prevents
+    that.
 
     With a shared variance, v_k = (sum over classes of s_k + p v) / (n + p) + ... for all of
     them.  Then the squares cancel, and the log-odds are linear in the trait (linear discriminant
@@ -113,7 +113,7 @@ class Gaussian:
     ) -> tuple[float, ...]:
         """Return the log density of a value in each class.
 
-        overall: the trait's variance over all classes; added: the floor of each variance.
+        overall: the trait's variance over all classes; added: the constant added to each variance.
         """
         if not all(m.n for m in row):
             return (0.0,) * len(row)

@@ -147,8 +147,8 @@ def classify(
     """Classify messages as spam or ham.
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
-    accepts; labels are ignored.  It prints one line per message: verdict, probability of spam (with
-    three or more classes: of the verdict) and source, separated by tabs.
+    accepts; labels are ignored.  The output has one line per message: verdict, probability of spam
+    (with three or more classes: of the verdict) and source, separated by tabs.
 
     \b
     Examples:
@@ -162,9 +162,9 @@ def classify(
 
     A message is unsure whatever its probability if the model knows fewer than 1 in 10 tokens of its
     text (for spam: none), or has learned only one class.  The line then ends with the reason, `too
-    few known words` or `too few learned classes`.  It is spam whatever its probability if --block
-    names its sender (`blocked sender`), and never spam if --allow does (`allowed sender`) and the
-    server named by --auth-host says that the sender is not forged.
+    few known words` or `too few learned classes`.  A message is spam whatever its probability if
+    --block names its sender (`blocked sender`).  It is never spam if --allow names its sender
+    (`allowed sender`) and the server named by --auth-host reports that the sender is not forged.
 
     \b
     More examples:

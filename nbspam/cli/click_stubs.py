@@ -14,7 +14,7 @@ from typing import Any
 
 
 class _Stub(ModuleType):
-    """A module with some attributes of its own; the others come from the real module."""
+    """A module with some stub attributes; all other attributes come from the real module."""
 
     def __init__(self, name: str, attributes: dict[str, Any]) -> None:
         super().__init__(name)

@@ -21,8 +21,8 @@ def config(
 ) -> None:
     """Print the settings of the config file and the environment, and check them.
 
-    The config file has the settings that describe an installation.  It is $NBSPAM_CONFIG (empty for
-    none), else ~/.config/nbspam/config.toml.
+    The config file has the settings that describe an installation.  The file is $NBSPAM_CONFIG
+    (empty: no file), else ~/.config/nbspam/config.toml.
 
     \b
       model = "~/mail.json"   # for all commands; also base, jobs, senders

@@ -5,8 +5,8 @@
     socket = "nbspam.sock"
     [mail.home]                # a place of `accounts.py`
 
-Keys are the long names of options.  Paths may start with ~; others are relative to the file.
-This module is loaded only if there is a config file.
+Keys are the long names of options.  A path may start with ~; a relative path starts from the file's
+folder.  This module is loaded only if there is a config file.
 """
 
 import os

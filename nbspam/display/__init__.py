@@ -1,1 +1,1 @@
-"""What people look at: columns that line up, excerpts with highlights, pages."""
+"""Output for people: aligned columns, excerpts with highlights, pages."""

@@ -32,7 +32,8 @@ from nbspam.scoring.verdict import Verdict
 from nbspam.store.writing import atomic_replacement
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_PACKAGES = {"parquet": ("pyarrow", "parquet"), "xlsx": ("openpyxl", "excel")}  # with their extras
+# package, and the extra that installs it
+_PACKAGES = {"parquet": ("pyarrow", "parquet"), "xlsx": ("openpyxl", "excel")}
 FORMS = (*_DELIMITERS, "jsonl", "json", *_PACKAGES)  # formats, and file name endings
 _FORMULA_STARTS = tuple("=+-@\t\r\n\0")
 _NUMBER = re.compile(r"[-+]?(?:|[\d.,' \u00a0\u202f]*\d(?:e[-+]?\d+)? ?%?|inf|nan)", re.IGNORECASE)
@@ -275,7 +276,8 @@ def _write_workbook(file: IO[bytes], columns: list[str], rows: list[list[Any]]) 
         text = _INVALID_IN_XML.sub("\ufffd", str(_flat(value)))
         check_limit("characters in a cell", len(text), _MAX_CELL_LENGTH)
         text_cell = WriteOnlyCell(sheet, text)
-        text_cell.data_type = "s"  # neither a formula nor an error such as #N/A
+        # text, so that openpyxl writes neither a formula nor an error such as #N/A
+        text_cell.data_type = "s"
         return text_cell
 
     check_limit("rows", len(rows), _MAX_ROWS)

@@ -28,7 +28,7 @@ from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, binary_label, doubt_words
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.tokenized import TokenizedMessage
 
-_MAX_LABELS_NAMED = 20  # in an error
+_MAX_LABELS_NAMED = 20  # labels named in an error
 _MAX_EXAMPLES, MAX_LISTED = 3, 100  # messages with suspect labels, in the text and in JSON
 
 
@@ -108,7 +108,8 @@ class LabelCheck:
         for message in messages:
             label = message.label or ""
             if self._spam_label is None and len(classes) == 2 and label not in classes:
-                # A model of ham and spam accepts the labels 0 and 1, and the reverse.
+                # A model of the classes ham and spam accepts the labels 0 and 1; a model of 0 and 1
+                # accepts ham and spam.
                 meant = [name for name in classes if binary_label(name) == binary_label(label)]
                 label = meant[0] if meant else label
                 message = message._replace(label=label)

@@ -10,9 +10,9 @@ the better.
 
     hm%   ham misclassified = 100 fp / ham             (bh_pct, "blocked ham", is the same figure)
     sm%   spam misclassified = 100 fn / spam           (sc_pct, "spam caught", is 100 - sm%)
-    lam%  100 logit^-1((logit hm + logit sm) / 2)      their logistic average
-    1-ROCA%   100 x the share of (ham, spam) pairs in which the ham scores higher; ties count half
-    sm@hm.1   sm% at the lowest cut-off that misclassifies at most 0.1 % of the ham
+    lam%  100 logit^-1((logit hm + logit sm) / 2)      their logistic average 1-ROCA%   100 x the
+    share of (ham, spam) pairs in which the ham scores higher; ties count half sm@hm.1   sm% at the
+    lowest cut-off that misclassifies at most 0.1 % of the ham
 
 Errors are counted at P(spam) = 0.5, so that figures are comparable whatever the cut-offs are.
 Verdicts, which follow the cut-offs, are counted separately: ham blocked, spam missed (called ham or

@@ -164,7 +164,7 @@ def leave_one_out(trial: Trial) -> Evaluation:
 
 
 def count_first(text: str, n: int) -> int:
-    """Return how many of n messages a number or a percentage means; raises OptionError."""
+    """Convert a number or a percentage of n messages to a number; raises OptionError."""
     try:
         return round(n * float(text[:-1]) / 100) if text.endswith("%") else int(text)
     except (ValueError, OverflowError) as error:
@@ -246,7 +246,7 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
 def online(trial: Trial, batch: int) -> Evaluation:
     """Classify, then learn, in order, a batch at a time; the first batch is only learned.
 
-    It runs the code that updates a model with each day's mail.
+    This runs the same code as daily updates of a model (`train --update`).
     """
     corpus, labels = trial.corpus, trial.corpus.labels
     if batch < 1 or len(labels) <= batch:

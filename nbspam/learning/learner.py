@@ -57,11 +57,11 @@ class Learner:
         """metadata: the model's, before learning.
 
         counts: the rows of the messages' tokens; changed in place.
-        base: the model whose counts are added; it stays unchanged.
+        base: the model whose counts are added; the base stays unchanged.
         lookup: the model's open file, from which `read` gets the lines of some messages.
         remember: record learned messages in the ledger.
         """
-        self._counts = {} if counts is None else counts  # without _pending_counts
+        self._counts = {} if counts is None else counts  # counts without _pending_counts
         self._lookup, self.remember = lookup, remember
         self.ledger: dict[str, Row] = {}
         self._in_file: tuple[dict[str, Row], dict[str, Row]] = ({}, {})  # counts and ledger

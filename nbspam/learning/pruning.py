@@ -66,7 +66,8 @@ def prune_file(
 ) -> Pruned:
     """Prune a model file, in place or into another one.
 
-    Raises ModelError: it is not a model or is damaged, or the output exists or cannot be written.
+    Raises ModelError if the file is not a model or is damaged, or the output exists or cannot be
+    written.
     """
     Lookup(path).close()  # fails here, before locking, if the model is missing
     may_overwrite = replace_old or output is None

@@ -111,7 +111,8 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     """
     classes = sorted(set(labels))
     if SPAM in classes and positive not in classes and answer_label(positive or SPAM) == SPAM:
-        positive = SPAM  # also if 1 in a column called is_spam was named: its messages are spam
+        # also if `positive` is 1 from a column called is_spam, whose messages are labelled spam
+        positive = SPAM
     if len(classes) < 2:
         only = f"only the class {classes[0]!r}" if classes else "no message"
         raise TrainingError(f"there is {only} to learn from", Remedy.GIVE_TWO_CLASSES)

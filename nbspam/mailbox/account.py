@@ -288,7 +288,7 @@ def connection_error(account: Account, error: Exception) -> AccountError:
 
 
 def login_error(account: Account, secret: Secret, error: Exception) -> AccountError:
-    """Return the error for a failed login; it quotes the server unless that shows the secret."""
+    """Return the error for a failed login, which quotes the server unless that shows the secret."""
     answer = _quoted(error)
     # imapclient raises the same error for every failure at the login.
     is_lost = any(isinstance(failure, _LOST) for failure in (error, error.__context__))

@@ -58,7 +58,7 @@ class Folder(NamedTuple):
     used: frozenset[str] = frozenset()  # keywords that its messages may have, in lower case
 
     def uids_still_valid(self, uidvalidity: int, uid: int) -> bool:
-        """Return whether the folder's UIDs are still valid; uid: one of its earlier UIDs.
+        """Return whether the folder's UIDs are still valid; uid: an earlier UID of the folder.
 
         A mailbox restored with its old UIDVALIDITY, against RFC 3501, may have a lower UIDNEXT.
         """
@@ -92,7 +92,7 @@ class Failures:
     def leave_out(self, item: str, error: AccountError, kind: str) -> None:
         """Record that an item is left out; raises the error if everything seems to fail."""
         if item not in self._named:
-            reason = error.problem  # with its remedy
+            reason = error.problem  # the problem with its remedy
             if isinstance(error, ImapRefusalError | UnavailableError):
                 reason = getattr(error, "reason", "the connection was lost")
                 reason += "; it is tried again in a later run"

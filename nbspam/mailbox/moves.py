@@ -106,7 +106,8 @@ class Mover:
             folder = self.connection.select(pending.folder, readonly=False)
             if folder.uidvalidity == pending.uidvalidity:
                 left = set(self.connection.existing(pending.messages))
-        # Missing messages first: if two are equal, the missing one is in junk.
+        # Missing messages first, so that if two messages are equal, the missing one counts as
+        # moved.
         moved = []
         for uid in sorted(pending.messages, key=lambda uid: (uid in left, uid)):
             digest = pending.messages[uid][0]

@@ -140,7 +140,7 @@ class MailFilter:
     is_dry_run: bool  # change nothing
     mark_only: bool  # set a keyword instead of moving
     unsure_keyword: str | None
-    classify_all: bool  # also old mail
+    classify_all: bool  # whether to classify old mail, too
     on_note: Callable[[str], None]  # called with each note
     class_movers: Mapping[str, Mover] = field(default_factory=dict)  # other class -> its mover
     # Folders that cannot store the keyword that their account requests.
@@ -186,7 +186,8 @@ class MailFilter:
         self._classified_before = frozenset(self._memory.classified)
         self._moved_back_before = frozenset(self._memory.moved_back)
         self._unclassified: dict[str, KnownMessage] = {}  # source -> message without a verdict yet
-        # UID -> digest of messages that were in the junk folder; the others are classified first.
+        # UID -> digest of messages that were in the junk folder; all other messages are classified
+        # first.
         self._deferred: dict[int, str] = {}
         self._classifies_deferred = False
         connection.refused.pop(folder.name, None)

@@ -10,9 +10,9 @@ these conditions holds:
 - The labels below repeat, and are several classes, or ham or spam; this row's label is not a class.
 
 Unless one of the names is usual, the texts below the row must have several words, and the cell
-above the texts must be a bare word.  It may be a few words if another cell is a usual name.  pandas
-writes two other kinds of header: with an empty cell above the index, which is a column of different
-numbers; and with the names 0, 1, 2 … .
+above the texts must be a bare word.  The cell may have a few words if another cell is a usual name.
+pandas writes two other kinds of header: with an empty cell above the index, which is a column of
+different numbers; and with the names 0, 1, 2 … .
 """
 
 import re
@@ -39,7 +39,7 @@ from nbspam.reading.columns import (
 )
 from nbspam.reading.source import Input, TableOptions
 
-_MAX_ROWS_ABOVE = 9  # above a header
+_MAX_ROWS_ABOVE = 9  # rows above a header
 _MAX_NAME_LENGTH = 40  # characters
 _BARE_WORD = lazy_pattern(r"[^\W\d]\w*(?:[.-]\w+)*")  # like an identifier
 _TITLE = lazy_pattern(r"[^\W\d_][^\d.!,;:]*")  # a few words

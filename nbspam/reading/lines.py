@@ -17,7 +17,7 @@ from nbspam.reading.charsets import bom_encoding
 from nbspam.reading.source import SAMPLE_BYTES, Input, Skips
 
 Opener = Callable[[], io.BufferedReader]
-Line = tuple[int, str]  # its number, its text with the line end
+Line = tuple[int, str]  # the line's number, its text with the line end
 
 _LINE_LIMIT = 4 << 20  # bytes of one line
 _BLOCK = 1 << 20  # bytes of lines that are checked together

@@ -1,8 +1,8 @@
 """One message: its headers unchanged, the leaves of its MIME tree decoded to text.
 
 The standard library's email package is correct for valid mail and slow to start (its import costs
-as much as scoring a message); spam is seldom valid.  This reader finds a message in any bytes:
-unparsable bytes are text, undecodable bytes are read as Windows-1252, every loop has a bound.
+as much as scoring a message); spam is seldom valid.  So this reader makes a message of any bytes:
+unparsable bytes are text, undecodable bytes are read as Windows-1252, and every loop has a bound.
 
 Sources: RFC 2045 and 2046.
 """
@@ -52,7 +52,7 @@ class Part(NamedTuple):
     is_html: bool = False  # whether mail readers and browsers show the text as a page
     filename: str = ""
     is_attached: bool = False  # whether mail programs show it on demand only
-    # Whether mail programs may not show it: it is in an attached message or attachment, or a
+    # Whether mail programs may hide the part: it is in an attached message or attachment, or is a
     # related part that is not the shown part.
     is_possibly_hidden: bool = False
     # The number of the multipart/alternative that it is in, and of its version there.

@@ -1,4 +1,4 @@
-"""What the user names as a source, the options for reading it, and the messages that were skipped.
+"""The name of a source and its bytes, the options for reading sources, and the skipped messages.
 
 `sources.py` recognises the kind of a source.  Standard input and pipes, which can be read only
 once, are opened here.

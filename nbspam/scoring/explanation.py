@@ -47,7 +47,7 @@ class Word(NamedTuple):
     # The messages of each class that contain it, or its occurrences, or the messages with the
     # trait's value; with a base the sums of both models, which may be fractions.
     counts: Row
-    share: float  # its contribution to the sum, in nats
+    share: float  # the word's contribution to the sum, in nats
 
     @property
     def is_trait(self) -> bool:

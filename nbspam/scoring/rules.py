@@ -38,7 +38,8 @@ class KnownWords(NamedTuple):
     fields: list[Weights]
     header: list[Weights]
     opening: list[Weights]
-    host: list[Weights]  # also words that separate the classes; evidence for the sum rule only
+    # hosts, and words that separate the classes; only the sum rule uses them as evidence
+    host: list[Weights]
     text_tokens: int  # all tokens of the text, known or not
     traits: list[Weights]  # for each trait that the rule uses; [] without traits
 
@@ -302,7 +303,7 @@ class EvidenceRule:
         self._offsets = [event_model.prior_offset(*prior, k) for k in self._scored]
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the metadata, without values that are computed from them."""
+        """Pickle only the metadata, from which all other attributes are computed."""
         return EvidenceRule, (self.metadata,)
 
     @functools.cached_property
@@ -572,7 +573,7 @@ class EvidenceRule:
         In a long run of one class there are no inputs (`calibration.exceeds_run_limit`).
         """
         messages = self.metadata.learned.messages
-        total = sum(messages) + 1  # with the message itself
+        total = sum(messages) + 1  # all learned messages and this one
         inputs = []
         evidences = self._evidences(words)
         for k, fitted, features in zip(self._scored, calibrations, evidences, strict=True):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # save 1 in 44 blocked hams, and 1,000 random words below a spam would make half of the spam unsure
 # (docs/research/ideas-tried.md).
 KNOWN_SHARE = 0.1
-# Reasons for a verdict of unsure although the probability is beyond a cut-off, in every output.
+# Reasons, in every output, why a verdict is unsure although the probability is beyond a cut-off.
 TOO_FEW_WORDS = "too few known words"
 TOO_FEW_CLASSES = "too few learned classes"
 FROM_ELSEWHERE = "unlike the learned mail"

@@ -1,1 +1,1 @@
-"""In the mail path: a message passed on with its verdict, and never lost."""
+"""nbspam in a mail system: each message is passed on with its verdict, and never lost."""

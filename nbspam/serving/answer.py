@@ -99,7 +99,7 @@ def answer(
     """
     tokenized = tokenize(parse(message), outputs=version.outputs)
     scored = scored_verdict(version, tokenized)
-    content: bytes | None = None  # of a CHECK
+    content: bytes | None = None  # the reply to CHECK has no content
     if request.command == spamd.SYMBOLS:
         content = ",".join(matching_tests(scored)).encode()
     elif request.command == REPORT_IFSPAM and not scored.spam:

@@ -21,7 +21,7 @@ SYSLOG, STDERR = "syslog", "stderr"
 LOGGER = "nbspam.serving"  # for sentences about the server
 ENTRIES = f"{LOGGER}.entries"
 
-# What was done to a message that was to be learned or forgotten.
+# The results of learning or forgetting a message.
 LEARNED, MOVED, FORGOTTEN, UNCHANGED = "learned", "moved", "forgotten", "unchanged"
 
 SYSLOG_SOCKET = "/var/run/syslog" if sys.platform == "darwin" else "/dev/log"
@@ -39,8 +39,8 @@ _FORMATS = {"probability": "{:.6f}", "seconds": "{:.1f}"}
 class LogEntry(NamedTuple):
     """The log entry of one message, or of a request; empty values are left out."""
 
-    action: str = ""  # classify, learn, forget; serve: about no message
-    command: str = ""  # of the spamd protocol
+    action: str = ""  # classify, learn, forget; serve if the line is not about a message
+    command: str = ""  # command of the spamd protocol
     message_id: str = ""
     user: str = ""
     verdict: str = ""  # spam, ham, unsure or the name of another class
@@ -98,7 +98,7 @@ class _Lines(logging.Formatter):
 
 
 class _Syslog(SysLogHandler):
-    """Drops a line that the daemon does not take at once."""
+    """Drops a line that the daemon does not accept at once."""
 
     append_nul = False
 

@@ -18,7 +18,7 @@ from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, LogEntry
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _OTHER = "other"  # a class that the model did not have when the server started
-_BYTES = 8  # of a number
+_BYTES = 8  # bytes of a stored number
 _HELP = {
     "requests_total": ("counter", "Complete requests."),
     "judged_messages_total": ("counter", "Messages classified."),
@@ -71,7 +71,7 @@ class Metrics:
         self._started = time.time()
         memory = mmap.mmap(-1, n_workers * len(self._places) * _BYTES)
         self._numbers = memoryview(memory).cast("d")
-        self._row = 0  # of this process, where it begins
+        self._row = 0  # where this process's row starts
 
     def begin(self, worker: int) -> None:
         """Count in the row of this worker, which may have replaced a worker that died."""

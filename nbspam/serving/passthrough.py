@@ -17,8 +17,8 @@ from nbspam.reading import marks
 from nbspam.reading.message import FROM_LINE
 
 _COLUMNS = 77  # characters of a line; RFC 5322 asks for at most 78
-_WORD_COLUMNS = 48  # of one word of the evidence, quoted
-_CLASS_COLUMNS = 200  # of a class's name
+_WORD_COLUMNS = 48  # characters of a quoted word in the evidence
+_CLASS_COLUMNS = 200  # characters of a class's name
 
 
 class VerdictHeader(NamedTuple):

@@ -1,4 +1,4 @@
-"""The spamd protocol: how to read a request and write a reply.  It opens no sockets and no models.
+"""The spamd protocol: how to read a request and write a reply, without sockets and models.
 
 A request is a line `COMMAND SPAMC/1.5`, header lines, an empty line and a message; a reply is a
 line `SPAMD/1.1 0 EX_OK`, header lines, an empty line and the content.  Clients are SpamAssassin's
@@ -74,9 +74,9 @@ class Request(NamedTuple):
     """A client's request."""
 
     command: str
-    version: tuple[int, int] = (1, 5)  # of the client's protocol
+    version: tuple[int, int] = (1, 5)  # version of the client's protocol
     body: bytes = b""  # the message, as sent
-    compressed: bool = False  # by zlib
+    compressed: bool = False  # whether zlib has compressed the body
     message_class: str = ""  # TELL: "spam", "ham" or empty
     set_local: bool = False  # TELL: learn the message
     remove_local: bool = False  # TELL: forget the message

@@ -29,7 +29,7 @@ class Lesson(NamedTuple):
     """A message that a client asks to learn or to forget."""
 
     is_spam: bool | None  # None: forget it
-    message: TokenizedMessage  # with its digest
+    message: TokenizedMessage  # the message, with its digest
 
 
 class TeachResult(NamedTuple):

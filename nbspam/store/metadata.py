@@ -250,7 +250,7 @@ FORMAT = "nbspam-model"
 VERSION = 1
 _DIGEST_DIGITS, _HEX = 32, frozenset("0123456789abcdef")
 _MAX_QUOTED = 40  # characters of a wrong value in an error
-_MAX_TRAIT = 1_000  # above every trait's scale
+_MAX_TRAIT = 1_000  # larger than any trait
 
 
 def derived_fields(metadata: Metadata) -> dict[str, Any]:

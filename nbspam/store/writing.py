@@ -1,9 +1,9 @@
 """Writing a model: one writer at a time, and the new file replaces the old file in one step.
 
 The lock is on a file next to the model, because the model's own inode changes with every write.
-The lock's file contains a stamp of the last write; it is removed only if no model was written.  A
-writer that gets the lock checks that the lock's file is still there, because the last holder may
-have removed the file and another writer may have locked a new one.
+The lock's file contains a stamp of the last write.  The file is removed only if no model was
+written.  A writer that gets the lock checks that the lock's file is still there, because the last
+holder may have removed the file and another writer may have locked a new one.
 
 A writer polls instead of waiting in a system call, which only a signal could interrupt, and Python
 delivers signals only to the main thread.
@@ -234,7 +234,7 @@ def _write_remedy(path: Path, error: OSError) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # it may be written but not read, or its file system cannot
+    with suppress(OSError):  # the folder may be unreadable, or its file system may not support this
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -192,7 +192,7 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
 
 # A word spelled letter by letter, with the same sign between all of them.
 _SPELLED = lazy_pattern(r"(?<![^\W_])[^\W\d_]([ .*|~+/-])[^\W\d_](?:\1[^\W\d_]){2,60}(?![^\W_])")
-# Digits for letters within a word.  (No 2, 6 and 9: those mean other things in SMS.)
+# Digits for letters within a word.  (Without 2, 6 and 9, which mean other things in SMS.)
 LETTERS = str.maketrans("013457", "oieast")
 _LETTER = "".join(sorted({c for c in WESTERN.lower() if c.isalnum() and not c.isdecimal()}))
 _LEET = lazy_pattern(f"(?<=[{_LETTER}])[013457]{{1,2}}(?=[{_LETTER}])")

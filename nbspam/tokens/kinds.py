@@ -102,7 +102,7 @@ def channel_of(token: str) -> int:
 
 def channels_of(tokens: Iterable[str]) -> list[int]:
     """Return the channel of each token, in a third of the time of `channel_of`."""
-    names = [token[: token.find(":") + 1] for token in tokens]  # with the colon; "" for a word
+    names = [token[: token.find(":") + 1] for token in tokens]  # kind with its colon; "" for a word
     channels = {name: channel_of(name) for name in set(names)}
     return list(map(channels.__getitem__, names))
 

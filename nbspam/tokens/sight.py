@@ -107,7 +107,7 @@ class _Alternative:
         self.texts: list[str] = []  # the texts of a version that counts whole
 
     def add(self, part: Part, number: int, text: str, tokens: Tokens) -> None:
-        """Add a part of a version, unless it shows nothing: neither a text nor a picture."""
+        """Add a part of a version if the part shows a text or a picture."""
         is_image = part.content_type.startswith("image/")
         if is_image or (part.text.strip() and not part.is_attached):
             version = self._versions.setdefault(number, _Version())

@@ -41,7 +41,7 @@ LIMITS = frozenset(
     f"limit:{name}"
     for name in (CONTAINER, *"bytes depth encoding header parts tags text tokens".split())
 )
-_QUOTED = lazy_pattern(">+From ")  # at the start of a line in an mbox
+_QUOTED = lazy_pattern(">+From ")  # as quoted in an mbox, at the start of a line
 _TAG = lazy_pattern(r"<[^>]*>?")
 _INVALID_MEDIA_TYPE_CHARS = lazy_pattern(r"[^\w.+/-]+")
 
@@ -122,7 +122,7 @@ def _visible_text(part: Part, tokens: dict[str, None]) -> VisibleText:
 
 
 def _cut_page(source: str) -> tuple[str, str]:
-    """Split a page after MAX_TAGS tags; the rest is read without tags, and counts for spam."""
+    """Split a page after MAX_TAGS tags; the rest is read without tags, and counts only for spam."""
     if source.count("<") <= MAX_TAGS:
         return source, ""
     rest = source.split("<", MAX_TAGS + 1)[-1]
@@ -167,7 +167,7 @@ def _count_characters(text: Text) -> tuple[int, int, int, int, int, int]:
     The last number is the length of the longest run of digits.
     """
     data = text.western
-    if data is not None:  # at the speed of a table look-up
+    if data is not None:  # by table look-ups, which are faster
         runs = data.translate(_DIGITS_ALONE).split()
         return (
             len(data.translate(None, _NO_CAPITALS)),
@@ -225,7 +225,7 @@ class TokenExtras(NamedTuple):
 
     times: Mapping[str, int] = {}  # token that occurs more than once -> number of occurrences
     traits: tuple[int, ...] = ()  # in the order of `kinds.TRAITS`
-    # The tokens that may not be in plain sight; they never count for ham.
+    # The tokens that may not be in plain sight; these tokens never count for ham.
     possibly_hidden: frozenset[str] = frozenset()
 
 
