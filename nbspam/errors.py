@@ -159,7 +159,10 @@ class NbspamError(Exception):
     exit_code = ExitCode.ERROR
 
     def __init__(self, problem: str, remedy: Remedy | None = None, **values: object) -> None:
-        """problem: a whole sentence, or the part before the remedy; values: for its braces."""
+        """problem: a whole sentence, or the part before the remedy.
+
+        values: replace names in braces.
+        """
         self.problem, self.remedy, self.values = problem, remedy, values
         fix = "" if remedy is None else f"; {remedy.value.format(**values)}"
         super().__init__(one_line(without_passwords(problem + fix)))

@@ -412,7 +412,8 @@ def _tokenize_items(
 ) -> Iterator[TokenizedMessage]:
     """Yield the messages of a list.
 
-    empty: receives the messages without content, and all need labels; None: to forget messages.
+    empty: to learn: receives the messages without content, and all messages need labels.  None: to
+    forget messages.
     """
     # Iterating a text yields characters, and a data frame the names of its columns.
     is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes)

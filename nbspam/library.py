@@ -45,7 +45,7 @@ def train(
         and columns that were found by content.
     spam, ham: names of sources without labels: mboxes, Maildirs, folders, single messages.
     text_column, label_column: names, or numbers of columns without names; found by content if left
-        out.  encoding: of a table.
+        out.  encoding: the encoding of a table.
     strict: raise SourceError for the first message that cannot be read, instead of skipping it,
         and TrainingError for a class of a few messages next to two large classes.
     alpha: smoothing, in messages.  prior: P(spam); by default its share of the learned messages.

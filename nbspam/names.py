@@ -1,4 +1,4 @@
-"""Names as users write them: of classes, some of which have a meaning, and of files."""
+"""Names of classes and files as users write them; some names of classes have a meaning."""
 
 import os
 import re
@@ -122,7 +122,7 @@ def real_name(name: object) -> str:
 def user_folder(variable: str, below: str) -> str | None:
     """Return the user's folder for files of a kind; None for a user without a home, as a daemon is.
 
-    variable: of the XDG specification, which ignores relative paths.
+    variable: a variable of the XDG specification, which ignores relative paths.
     below: the default in the home folder.  On macOS all but the config file, which users edit where
     the files of git, uv and ruff are, is in the folder for programs.
     """

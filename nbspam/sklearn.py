@@ -65,7 +65,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NBSpam":  # noqa: N803 (as there)
         """Learn messages (text or bytes) and their labels; raises NbspamError.
 
-        sample_weight: how often each is learned, in whole numbers.
+        sample_weight: how often each message is learned, in whole numbers.
 
         >>> fitted.fit(texts, labels, sample_weight=[2] * 18).filter_.metadata.learned.messages
         (18, 18)
@@ -171,9 +171,10 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         return -np.logaddexp(0, -self._odds(X))
 
     def decision_function(self, X: Any) -> Any:  # noqa: N803
-        """Return log-odds in nats: of `classes_[1]`, (n_messages,).
+        """Return the log-odds of `classes_[1]` in nats, (n_messages,).
 
-        With three or more classes, of each against the others, (n_messages, n_classes).
+        With three or more classes, the log-odds of each class against the others, (n_messages,
+        n_classes).
 
         >>> fitted.decision_function(["win a prize", "lunch at noon"]) > 0
         array([ True, False])
@@ -234,7 +235,7 @@ def _times(weights: Any, n: int) -> list[int]:
     """Return how often each of n messages is learned; raises OptionError."""
     try:
         repeats = np.broadcast_to(np.asarray(weights, float), n)
-    # not numbers, or another number of them than of messages
+    # not numbers, or not one number per message
     except (TypeError, ValueError) as error:
         raise OptionError(
             f"sample_weight must be a whole number for each of the {n:,} messages; give such"

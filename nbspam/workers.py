@@ -108,7 +108,7 @@ class Processes(Executor):
         """Start `jobs` processes for the work that remains after `serial_seconds` seconds.
 
         input_blocks: whether reading the next item would block.
-        start_method: for `multiprocessing`; None is Python's choice.
+        start_method: the start method of `multiprocessing`; None is Python's choice.
         """
         self._jobs, self._serial_seconds, self._input_blocks = jobs, serial_seconds, input_blocks
         self._forks = False  # if True, all further work goes to processes

@@ -370,7 +370,7 @@ def _decayed_precision(spec: CalibrationSpec, precision: Sequence[Vector]) -> li
 
 
 def p_label_right(log_odds: float, is_spam: bool, noise: Noise) -> float:
-    """Return w, the probability that a label is right; log_odds: in favour of spam, in nats."""
+    """Return w, the probability that a label is right; log_odds: the log-odds of spam, in nats."""
     # For a message of the other classes, lost and gained change places.
     lost, gained = (max(share, MIN_NOISE) for share in noise[:: 1 if is_spam else -1])
     r = sigmoid(log_odds if is_spam else -log_odds)

@@ -65,7 +65,8 @@ class Reader(NamedTuple):
     ) -> tuple[Corpus, Mislabelled]:
         """Return the messages as a corpus, and the mislabelled messages, which are left out.
 
-        keep_copies: for a test of mail in the order of arrival, which classifies every message.
+        keep_copies: keep copies of mails, for a test in the order of arrival, which classifies
+        every message.
         """
         names = self.sources.names()
         with (

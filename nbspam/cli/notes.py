@@ -97,7 +97,9 @@ _MAX_SOURCES_NAMED = 3  # for each kind of surprise
 def note_surprising(
     change: "Change", quiet: bool, remedy: "Callable[[list[str], bool], str]", is_dry_run: bool
 ) -> None:
-    """Print notes on learned messages that looked like another class; quiet: only their number.
+    """Print notes on learned messages that looked like another class.
+
+    quiet: print only their number.
 
     remedy: called with the sources, and whether they were learned; returns the advice to print
         for wrong labels.
@@ -106,7 +108,7 @@ def note_surprising(
     kinds = Counter((lesson.label, lesson.looks_like, lesson.learned) for lesson in lessons)
     for kind, n in kinds.items():
         label, looks_like, learned = kind
-        if quiet and not learned:  # nothing changed, and every run would repeat the note
+        if quiet and not learned:  # the model is unchanged, so every run would repeat the note
             continue
         was = "would be" if is_dry_run else "was" if n == 1 else "were"
         look = "looks" if n == 1 else "look"

@@ -22,7 +22,8 @@ def run_program(
     describe: returns exit code and message for errors of other libraries.
     An empty message prints nothing.  If a command is missing, the message is the help.
     """
-    # nbspam starts processes itself: with threads of BLAS, a fit of 4 s takes 11 s of CPU.
+    # nbspam starts its own processes.  If BLAS started threads as well, a fit of 4 s would take 11
+    # s of CPU time.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if os.environ.get("NO_COLOR"):
         # rich reads NO_COLOR itself; click does not.

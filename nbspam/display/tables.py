@@ -146,8 +146,8 @@ class TableWriter:
         """Write a row.
 
         names: the columns; pass the same object for all rows of a table.
-        values: in the order of the names, or a JSON object, which may have other keys; None writes
-        no row and only starts the table.
+        values: the row's values in the order of the names, or a JSON object, which may have other
+        keys; None writes no row and only starts the table.
         added: the verdict's columns, which follow the table's own columns.
         Raises TableError if the row does not fit the columns of the file.
         """

@@ -252,7 +252,8 @@ def duplicates_across_folds(digests: Sequence[bytes], fold: Iterable[int]) -> in
 def stratified_folds(labels: Sequence[str], k: int, seed: int | None = None) -> Integers:
     """Return the fold of each message, 0 to k - 1: (n,).
 
-    The messages of each class are dealt to the folds in turn: in order, or shuffled with a seed.
+    The messages of each class are dealt to the folds in turn, in their order, or shuffled if there
+    is a seed.
     """
     chance = None if seed is None else np.random.default_rng(seed)
     names = np.array(labels)

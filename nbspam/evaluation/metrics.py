@@ -485,7 +485,10 @@ class Figures:
         return fields
 
     def rows(self, *parts: str, brief: bool = False) -> Iterator[ReportRow]:
-        """Yield the defined figures of these parts of the report; brief: only the chief figures."""
+        """Yield the defined figures of these parts of the report.
+
+        brief: yield only the main figures.
+        """
         for key, _, part, name, meaning, whole, is_brief, _ in METRICS:
             value, interval, counts = self.by_key.get(key, UNDEFINED)
             if value is not None and part in parts and (is_brief or not brief):
@@ -504,7 +507,7 @@ def figures(messages: ScoredMessages) -> Figures:
 def left_out_rates(counts: VerdictCounts, verdicts: VerdictCounts) -> Figures:
     """Compute the rates of the leave-one-out estimate.
 
-    counts: at the threshold.  verdicts: with the cut-offs.
+    counts: counted at the threshold.  verdicts: counted with the cut-offs.
     """
     messages = ScoredMessages.from_counts(counts, verdicts)
     by_key = {m.key: m for m in METRICS}

@@ -25,7 +25,7 @@ from nbspam.store.lookup import Model
 from nbspam.tokens.tokenized import Excerpt, TokenizedMessage
 
 N_STRONGEST_WORDS = 8  # words kept for each mistake
-# leave-one-out fits the calibration for each tenth of the messages to the other nine tenths
+# parts of leave-one-out; the calibration for a tenth of the messages is fitted to the other nine
 _N_PARTS = 10
 _LOOKUP_BATCH = 500  # messages looked up in the ledger at a time
 # Passes on the parts of a long test, and may show progress.
@@ -74,7 +74,7 @@ def saved_model(
 ) -> Evaluation:
     """Test a saved model.
 
-    messages: with digests; messages that the model has learned are left out.
+    messages: must have digests; messages that the model has learned are left out.
     including_learned: test on learned messages, too.
     spam_label: the label of spam if the labels are not the model's classes; other labels mean ham.
     Messages with an unknown label are left out if they are few; otherwise raises SourceError.
@@ -133,7 +133,7 @@ def _add_explanation(
 
 
 def leave_one_out(trial: Trial) -> Evaluation:
-    """Score each message with a model of all the other messages, in closed form.
+    """Score each message with a model of all the other messages, computed without training it.
 
     The copies of a message are left out together with the message.
 
@@ -272,7 +272,10 @@ def online(trial: Trial, batch: int) -> Evaluation:
 
 
 def _first_batch(trial: Trial, batch: int) -> Learner:
-    """Return a learner that has learned the first batch; its classes: all labels, or the base's."""
+    """Return a learner that has learned the first batch.
+
+    Its classes are all labels, or the base's.
+    """
     corpus, settings = trial.corpus, trial.settings
     labels = corpus.labels
     if settings.base is None:

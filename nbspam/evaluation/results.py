@@ -315,7 +315,7 @@ def write_predictions(
 def write_records(
     outcomes: Iterable[Outcome], file: IO[bytes], form: str, rows: Rows = MappingProxyType({})
 ) -> None:
-    """Write a record for each message into an open file; form: as in `TableWriter`."""
+    """Write a record for each message into an open file; form: a format, as in `TableWriter`."""
     is_json = form in ("json", "jsonl")
     records = [_with_row(outcome, rows, is_json) for outcome in outcomes]
     names = list(dict.fromkeys(name for record in records for name in record))

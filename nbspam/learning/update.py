@@ -277,7 +277,7 @@ def learn(
     Each message is learned up to its number of occurrences, never above, and moved from the class
     in which it was learned before.  Its score, as if it had not been learned, refines the
     calibration.  A message that is only presumed to be ham and may be spam is not learned.
-    settings: for a new model; their base is also used with an old model.
+    settings: the settings of a new model; their base is also used with an old model.
     remember: False learns all messages as new, without the ledger.
     wait: how long to wait for the model's lock.
     dry_run: only return the change; the model must exist, and is neither locked nor changed.
@@ -307,7 +307,7 @@ def forget(
 
     This restores counts and ledger, and the calibration as if recent messages among them had not
     been learned (`Learner.unlearn`).
-    messages: with digests; the label None means the class in the ledger.
+    messages: must have digests; the label None means the class in the ledger.
     remember: False also unlearns labelled messages that are not in the ledger, if the counts may
     contain them and more messages were learned than the ledger has.
     wait: how long to wait for the model's lock.  base: the base with which the model learned.

@@ -200,7 +200,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
         return self._folders
 
     def select(self, name: str, readonly: bool) -> Folder:
-        """Open a folder; readonly: by EXAMINE, which changes nothing."""
+        """Open a folder; readonly: open it by EXAMINE, which changes nothing."""
         name = resolve_folder(name, self.folders())
 
         def selected() -> Folder:
@@ -373,7 +373,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
     def move(self, uids: Sequence[int], folder: str, keyword: str = "") -> list[int]:
         """Move messages of the open folder to another folder by MOVE (RFC 6851); returns them.
 
-        keyword: set on the messages before.
+        keyword: a keyword that is set on the messages before.
         """
         if keyword:
             self.add_flag(uids, keyword, "keyword")

@@ -48,7 +48,7 @@ class Mover:
     def move(self, folder: Folder, messages: list[KnownMessage], keyword: str = "") -> None:
         """Move messages of the open folder, in halves if that fails.
 
-        A message that cannot be moved is left out.  keyword: set on the messages.
+        A message that cannot be moved is left out.  keyword: a keyword to set on the messages.
         Saves the state before each move; the caller saves it afterwards.
         """
         parts = [messages]

@@ -1,9 +1,9 @@
 """Filtering an account's mail, learning from it, and waiting for new mail.
 
-Filtering classifies new mail: UIDs above the last classified UID.  At the first run, and after the
-server has renumbered its messages (another UIDVALIDITY), it classifies unread mail, except messages
-that are known from before.  A message that the user moved out of the junk folder stays, and so does
-a message that was taught as ham.
+Filtering classifies new mail: messages with UIDs above the last classified UID.  At the first run,
+and after the server has renumbered its messages (another UIDVALIDITY), it classifies unread mail,
+except messages that are known from before.  A message that the user moved out of the junk folder
+stays, and so does a message that was taught as ham.
 
 Learning takes the junk folder as spam and the folders of kept mail as ham:
 

@@ -232,7 +232,7 @@ _COUNTS = lazy_pattern(
 def foreign_format(sample: bytes, suffix: str) -> str | None:
     """Describe why a file cannot be a source, with the remedy; None if it may be a source.
 
-    sample: its first bytes.  suffix: as `bare_suffix` returns it.
+    sample: the file's first bytes.  suffix: as `bare_suffix` returns it.
     """
     modules = next((names for first, names in _PACKED.items() if sample.startswith(first)), None)
     if modules and unpack_module(sample[:MAGIC_BYTES]) is not None:

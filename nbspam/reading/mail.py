@@ -352,7 +352,7 @@ def _kind_in_folder(entry: Input, names: set[str], endings: set[str]) -> SourceK
     Thunderbird stores folders as mboxes (each with an .msf file); Apple Mail and Google export
     them.  A suffix other than .eml, or the suffix of a file about messages, shows a file that an
     export puts next to the messages, unless it has a mail.  Raises OSError.
-    names, endings: of all files in the folder.
+    names, endings: the names and suffixes of all files in the folder.
     """
     name, ending = entry.path.name, entry.suffix
     may_be_box = ending == ".mbox" or name == "mbox" or f"{name}.msf" in names

@@ -1,8 +1,8 @@
 """The header of a message as bytes: its end, and the marks that nbspam writes into it.
 
 nbspam marks a message that it passes on with a header for the verdict, and optionally with
-`NAME-Evidence` and `NAME-Tag`, which names the tag before the Subject.  A marked message is the
-same message, so its marks are removed before it is read.
+`NAME-Evidence` and `NAME-Tag`, which names the tag before the Subject.  A marked message counts as
+the same message, so its marks are removed before it is read.
 
 Lines end with LF; a CR before it belongs to the line end and any other CR is an ordinary byte,
 except in a message that has no LF at all.  The header ends at the first empty line.
@@ -13,12 +13,13 @@ import re
 MARK = "X-Nbspam"  # unless the user names another header
 EVIDENCE, TAG = "-Evidence", "-Tag"
 NAME_LIMIT = 60  # characters; a line has room for `NAME-Evidence:`
-# A sender can forge marks, and the text that a tag names is hidden from the tokenizer.
+# A tag must be short, because a sender can forge marks, and the tokenizer does not see the text
+# that a tag names.
 TAG_LIMIT = 30
 _NAMES_LIMIT = 10  # names of verdict headers in a message
 # Bytes searched for the place of new marks; in a longer header new marks come first.  The reader
-# uses 256 KiB of a header, which are at most 768 KiB with CR CR LF line ends; mail servers refuse
-# more (Postfix 100 KB a field, Exim 1 MiB in all).
+# uses 256 KiB of a header.  With CR CR LF line ends, such a header may take 768 KiB.  Mail servers
+# refuse larger headers (Postfix 100 KB a field, Exim 1 MiB in all).
 PLACE_LIMIT = 1 << 20
 
 # A block is a mail's header only if it has one of these fields (or an X- field), because an SMS may
@@ -99,7 +100,8 @@ def is_empty_line(lines: bytes, at: int) -> bool:
 
 def has_header(lines: bytes, end: int) -> bool:
     """Return whether a known mail header is before `end`, within PLACE_LIMIT bytes."""
-    if lines.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, whose line ends are two bytes
+    # UTF-16 has line ends of two bytes, so no header is found
+    if lines.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
     return any(
         is_known(m[1].decode("ascii").lower())
@@ -108,7 +110,7 @@ def has_header(lines: bytes, end: int) -> bool:
 
 
 def block_end(lines: bytes, end: int) -> int:
-    """Return the end of the well-formed header lines, after a first mbox `From ` line.
+    """Return the end of the well-formed header lines; an mbox's `From ` line may precede them.
 
     Returns `end` if the first line is junk: programs whose header ends at the empty line (procmail,
     bogofilter) find marks that are written before it.
@@ -133,10 +135,10 @@ def subject_start(lines: bytes, end: int) -> int | None:
 def remove_marks(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
     """Remove nbspam's marks, genuine or forged.
 
-    names: headers to remove with their evidence and tag, whatever their value; others are removed
-    if their value is a verdict.
-    The tag before the Subject is removed with the header that names it; a Subject that is only the
-    tag is removed whole.  The empty line that was added to a text without a header stays.
+    names: headers to remove with their evidence and tag, whatever their value; other headers are
+    removed if their value is a verdict.  The tag before the Subject is removed with the header that
+    names it; a Subject that is only the tag is removed whole.  The empty line that was added to a
+    text without a header stays.
     """
     if not names and _SIGN not in raw:
         return raw

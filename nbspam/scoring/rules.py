@@ -87,7 +87,7 @@ def separating_tokens(
 ) -> list[int]:
     """Return the places of the header tokens that `separates_classes` names.
 
-    counts: (n_classes, n_tokens); channels: (n_tokens,); messages: of each class.
+    counts: (n_classes, n_tokens); channels: (n_tokens,); messages: learned messages of each class.
     """
     import numpy as np
 
@@ -216,7 +216,7 @@ class SumRule:
     ) -> Weights:
         """Return a token's weights plus the bias's change without m copies of a message of class k.
 
-        times: the token's occurrences in the message.  size: without the message.
+        times: the token's occurrences in the message.  size: the trial totals without the message.
         """
         alpha = self._settings.alpha
         after = *row[:k], max(row[k] - m * times, 0), *row[k + 1 :]
@@ -325,7 +325,7 @@ class EvidenceRule:
 
     @functools.cached_property
     def _densities(self) -> list[TraitModel | None]:
-        """The trait densities, per scored class: of the other classes, and of the class."""
+        """The trait densities of the other classes together, and of the class, per scored class."""
         settings, histograms = self._settings, self._learned.trait_histograms
         pairs = one_vs_rest_trait_histograms([histograms[i] for i in self.traits], self._scored)
         return [trait_model(settings.traits, pair, settings.variances) for pair in pairs]
@@ -505,7 +505,7 @@ class EvidenceRule:
         return list(weights) if len(weights) > 1 else [-weights[0], weights[0]]
 
     def terms(self, known: KnownTokens, extras: TokenExtras, score: Score, k: int) -> Terms:
-        """Return the terms of class k against the other classes; known: as in the sum rule.
+        """Return the terms of class k against the other classes; known: as in `SumRule.terms`.
 
         Each calibration adds its constants and its words' shares, times its weight in the blend.
         A group's words share the nats that the group's sums add, in proportion to their weights.

@@ -174,7 +174,7 @@ class Verdict(NamedTuple):
 
     @property
     def displayed_probability(self) -> float:
-        """The probability for people: with three or more classes the verdict's probability."""
+        """The probability to display; with three or more classes, the verdict's probability."""
         own = self.probabilities.get(self.verdict) if len(self.probabilities) > 2 else None
         return self.probability if own is None else own
 
@@ -225,8 +225,8 @@ def make_verdict(
 ) -> Verdict:
     """Return the verdict on a scored message; a list that names its sender overrules the score.
 
-    tokens: of the message.  A message that was not read whole is `unsure` where its score says ham,
-    because the unread part may be spam.
+    tokens: the message's tokens.  A message that was not read whole is `unsure` where its score
+    says ham, because the unread part may be spam.
     """
     probabilities = dict(zip(metadata.settings.classes, score.probabilities, strict=True))
     verdict, reason = classify_score(metadata, score, cut_offs), None

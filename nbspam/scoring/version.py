@@ -171,7 +171,7 @@ class FilterVersion:
     ) -> list[Verdict]:
         """Add a reason to verdicts of spam on messages learned as often in other classes as spam.
 
-        messages: with digests.  Raises ModelError when the ledger is damaged.
+        messages: must have digests.  Raises ModelError when the ledger is damaged.
         """
         settings, pairs = self.metadata.settings, list(zip(messages, verdicts, strict=True))
         positive, spam = settings.positive, settings.positive_index or 0

@@ -84,7 +84,7 @@ class Metrics:
         self._numbers[self._row + self._places[_sample(name, labels)]] += n
 
     def count(self, entry: LogEntry, code: int) -> None:
-        """Count a request; code: of the refusal, or 0."""
+        """Count a request; code: the refusal's exit code, or 0."""
         if entry.command:
             self.add("requests_total", command=entry.command)
         self.add("received_bytes_total", entry.size or 0)
@@ -102,7 +102,7 @@ class Metrics:
             self.add("judging_seconds_count")
 
     def page(self, modified: float, n_unusable: int) -> bytes:
-        """Return all metrics in Prometheus's text format; the arguments are of the models."""
+        """Return all metrics in Prometheus's text format; the arguments describe the models."""
         others = {
             "nbspam_model_modified_timestamp_seconds": modified,
             "nbspam_unusable_models": n_unusable,

@@ -43,7 +43,7 @@ class Server:
         listeners: Sequence[socket.socket],
         metrics_listeners: Sequence[socket.socket] = (),
     ) -> None:
-        """models: with the common model open."""
+        """models: the common model is open in it."""
         self._config, self._models = config, models
         self._sockets = listeners, metrics_listeners
         self._metrics = Metrics(models.common.classes, config.n_workers)
@@ -84,7 +84,7 @@ class Server:
             from nbspam.learning import update as update
         answer(Request(REPORT), b"Subject: x\n\nx", self._models.version_for(""))
         _return_freed_memory()
-        gc.freeze()  # so that the workers keep sharing this memory
+        gc.freeze()  # otherwise a collection in a worker would copy the shared memory
 
     def _start(self, number: int) -> None:
         self._models.reread()  # so that a worker starts with a version that can be used

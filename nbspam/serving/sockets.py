@@ -105,7 +105,7 @@ def tcp_sockets(host_port: str, any_address: bool) -> Iterator[list[socket.socke
                 listeners.append(opened.enter_context(made))
                 made.setblocking(False)
         except OSError as error:
-            # without the text that Python adds
+            # only the reason, without the text that Python adds
             reason = (error.strerror or str(error)).partition(" (while")[0]
             raise ServingError(
                 f"{host_port}: cannot listen there ({reason}); name another port, or stop the"
@@ -131,7 +131,7 @@ def format_address(listener: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-# Of systemd
+# Sockets and messages of systemd
 
 _passed = set[int]()  # the descriptors of systemd's sockets
 _FIRST_PASSED = 3  # the first file descriptor that systemd passes (sd_listen_fds(3))

@@ -149,7 +149,7 @@ async def read_head(
 
     Returns the request, and the length of its message as sent; None: the message ends where the
     client closes.
-    max_size: of a message as it is sent, in bytes.
+    max_size: the maximum bytes of a message as sent.
     can_tell: whether TELL is allowed.
     Raises RefusedError for a request that is invalid, too large, or not allowed.
     """

@@ -264,7 +264,8 @@ def _undo_leet(lower: str, shape: bytes) -> str:
 _LONG_PIECE = b"a" * 20
 _MIN_RUNS = 7  # runs of letters in a long piece
 _MAX_MEAN_RUN = 2.5  # letters of a run, in a long piece
-# Letters of a run in a piece next to encoded data: of a single run, and the mean of several runs.
+# Maximum letters of a run in a piece next to encoded data: of a single run, and in the mean of
+# several runs.
 _MAX_SINGLE_RUN, _MAX_MEAN_OF_SEVERAL = 3.0, 4.5
 _MIN_DIFFERENT = 0.6  # share of different characters in the middle of a long piece
 _MIN_DIFFERENT_BEYOND_ASCII = 0.85  # yEnc has 0.9; Chinese in a wrong charset 0.55 to 0.8

@@ -148,8 +148,8 @@ _MARKED_WORD = _word_pattern(r"[^\W0]", rf"[\w{MARKS}]", "['’-]", _MONEY)
 _UNSPACED_RUN = lazy_pattern(rf"([{UNSPACED}]+)")
 LINK = lazy_pattern(r"((?:https?://|www\.)[^\s<>\"'()\[\]]{1,500})")
 _PATH_WORD = lazy_pattern(r"[a-z]{2,20}")
-# Two sets, so that the search is fast: with an alternative for each sign it took longer than all
-# words together.
+# The pattern has two sets, because with an alternative for each sign, the search took longer than
+# for all words.
 PUNCTUATION = re.compile(r"[!?]+|[.*#=~+&$£-]{2,}")
 _HOST_LIMIT = 255  # characters
 _NO_HOST = lazy_pattern(r"[^\w.-]+")
@@ -308,7 +308,7 @@ def short_text_tokens(text: str) -> list[str]:
 def link_tokens(link: str) -> set[str]:
     """Return a link's tokens: `link:`, its host and parent domains, and its path's words.
 
-    link: in lower case, with or without its scheme.
+    link: a link in lower case, with or without its scheme.
     """
     tokens = {"link:"}
     rest = link.partition("://")[2] or link

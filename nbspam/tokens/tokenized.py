@@ -256,7 +256,7 @@ def digest_of(
 ) -> str:
     """Return the digest, in hexadecimal, by which the ledger recognises a message.
 
-    tokens: in the message's order.  times: as in `TokenExtras`.
+    tokens: the tokens in the message's order.  times: as in `TokenExtras`.
     texts: the decoded texts of the message's parts.
 
     A mail is recognised by its Message-ID (`identity_of`), whatever programs on its route added or
@@ -308,7 +308,7 @@ class Excerpt(NamedTuple):
 def excerpt_of(message: Message, texts: list[VisibleText], limit: int) -> Excerpt:
     """Make the excerpt of a message.
 
-    texts: from `message_tokens`.  limit: characters of text, at most.
+    texts: the texts from `message_tokens`.  limit: maximum characters of text.
     """
     whole = "\n".join(filter(None, (printable(text) for text in _without_repeats(texts))))
     subject, sender = (_field(message.header(name)) for name in ("subject", "from"))
