@@ -233,7 +233,7 @@ class UnavailableError(AccountError):
 
 
 class OptionError(NbspamError):
-    """An option's value is invalid, by itself or together with another value.
+    """An option's value is invalid, or conflicts with another value.
 
     >>> try:
     ...     nbspam.open("model.json", spam_cutoff=2)

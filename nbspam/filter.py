@@ -106,7 +106,7 @@ class Filter:
     def reopen(self) -> None:
         """Open the model as it is now, whether or not it has changed; raises ModelError.
 
-        Each call does so by itself when the file has changed.
+        Every call opens a changed file anew without `reopen`.
 
         >>> opened = nbspam.open("model.json")
         >>> opened.reopen()
@@ -185,7 +185,8 @@ class Filter:
     def classify(self, message: AnyMessage) -> Verdict:
         """Return the verdict on a message: plain text, or a mail as bytes.
 
-        Probabilities are from 0 to 1, log-odds in nats.  Raises SourceError for another type.
+        Probabilities are from 0 to 1, log-odds in nats.  Raises SourceError if the message has
+        another type.
 
         >>> spam_filter.classify("win a prize").verdict
         'spam'

@@ -144,7 +144,7 @@ class NoTokens(EventModel):
 class Bernoulli(EventModel):
     """A token is present in a message or absent from it; a message is the set of its tokens.
 
-    Class k holds N_k messages, of which c_jk contain token j.
+    Class k has N_k messages, of which c_jk contain token j.
 
         theta_jk = (c_jk + a) / (N_k + 2 a)               smoothed likelihood of token j in class k
         w_jk     = log theta_jk - log(1 - theta_jk)       weight of token j, present

@@ -200,7 +200,7 @@ def _round_to_grid(values: Floats) -> Floats:
 
 
 def _logs_of_counts(counts: Integers, alpha: float) -> Floats:
-    """Return log(counts + alpha), computed by `math` as for one message; few counts differ."""
+    """Return log(counts + alpha) by `math`, as for one message; each distinct count once."""
     known = np.flatnonzero(np.bincount(counts))
     logs = np.zeros(known.max(initial=0) + 1)
     logs[known] = [math.log(count + alpha) for count in known.tolist()]

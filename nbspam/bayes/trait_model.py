@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 Values = Mapping[int, int]  # value of a trait -> number of messages with it, above 0
 Histograms = Sequence[Sequence[Values]]  # per trait, per class
-LogDensities = list[tuple[float, ...]]  # likewise
+LogDensities = list[tuple[float, ...]]  # per trait, per class
 
 SMOOTHING = 1e-9  # like scikit-learn's GaussianNB
 
@@ -207,7 +207,7 @@ class Kernel:
     def __init__(self, histograms: Histograms) -> None:
         """histograms: one per trait and class."""
         self._densities = [[ClassDensity(values) for values in row] for row in histograms]
-        self._known = cache(self._trait_log_densities)  # few values differ
+        self._known = cache(self._trait_log_densities)  # many messages have the same values
 
     def log_densities(self, values: Sequence[int], left_out: int | None = None) -> LogDensities:
         """Return the log density of each trait's value, per class."""

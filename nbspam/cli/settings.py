@@ -75,8 +75,8 @@ def suggest_key(key: str, keys: Iterable[str], otherwise: str) -> str:
 def _check_file(path: str, status: os.stat_result) -> None:
     """Raise OptionError for a file that is not regular, or that another user can write.
 
-    A group may write it, because each user may have a group of their own.  NBSPAM_CONFIG may name a
-    file of any owner.
+    A group may write the file, because on many systems each user has a group.  NBSPAM_CONFIG may
+    name a file of any owner.
     """
     if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
         raise OptionError(

@@ -150,7 +150,7 @@ def train(
     Compressed files (gzip, bzip2, xz, zstd, lz4) are read directly.
 
     After training it prints what to expect on new messages: each message is classified with a model
-    trained on all the others but its copies (leave-one-out).  -v prints the whole estimate.
+    trained on all others except its copies (leave-one-out).  -v prints the whole estimate.
 
     --update adds to the model, or creates it.  The model remembers what it has learned: a message
     is learned as many times as the sources contain it (a mail once), and one that was learned in

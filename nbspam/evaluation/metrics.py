@@ -10,9 +10,9 @@ the better.
 
     hm%   ham misclassified = 100 fp / ham             (bh_pct, "blocked ham", is the same figure)
     sm%   spam misclassified = 100 fn / spam           (sc_pct, "spam caught", is 100 - sm%)
-    lam%  100 logit^-1((logit hm + logit sm) / 2)      their logistic average 1-ROCA%   100 x the
-    share of (ham, spam) pairs in which the ham scores higher; ties count half sm@hm.1   sm% at the
-    lowest cut-off that misclassifies at most 0.1 % of the ham
+    lam%  100 logit^-1((logit hm + logit sm) / 2)      logistic average of hm% and sm%
+    1-ROCA%   100 x the share of (ham, spam) pairs in which the ham scores higher; a tie counts half
+    sm@hm.1   sm% at the lowest cut-off that misclassifies at most 0.1 % of the ham
 
 Errors are counted at P(spam) = 0.5, so that figures are comparable whatever the cut-offs are.
 Verdicts, which follow the cut-offs, are counted separately: ham blocked, spam missed (called ham or
@@ -47,7 +47,8 @@ HAM_LOSS = 0.001  # sm@hm.1 allows this share of ham above the cut-off
 LOG_LOSS_FLOOR = 1e-12
 _N_BINS = 10  # bins of P(spam) for the calibration
 Z = 1.959963984540054  # standard normal quantile at 0.975
-ONE_SIDED_Z = 1.6448536269514722  # quantile at 0.95, for upper bounds; with 0 hits 2.7 / n
+# quantile at 0.95, for upper bounds; with 0 hits, the bound is 2.7 / n
+ONE_SIDED_Z = 1.6448536269514722
 _SCORE_EDGES = np.arange(-14, 15, 2)  # nats; beyond these edges, P(spam) is within 1e-6 of 0 or 1
 
 Interval = tuple[float, float]
@@ -57,12 +58,12 @@ class VerdictCounts(NamedTuple):
     """Counts of messages by label and verdict; 0 for spam if no class is called spam."""
 
     messages: int
-    right: int  # in their own class, over all classes
+    right: int  # messages of any class that are assigned to their own class
     tp: int  # spam called spam
     fp: int  # ham (any other class) called spam
     fn: int
     tn: int
-    unsure: int = 0  # part of the messages that are not called spam
+    unsure: int = 0  # included in the messages not called spam
 
     @property
     def spam(self) -> int:
@@ -116,11 +117,11 @@ class ScoredMessages:
     spam: Booleans  # whether each message is spam
     log_odds: Floats  # log-odds of spam; only their order counts, so any unit will do
     probability: Floats  # P(spam)
-    called_spam: Booleans  # at the threshold
+    called_spam: Booleans  # whether each message is called spam at the threshold
     right: Booleans  # whether each message is assigned to its own class
     p_true_class: Floats  # P(true class)
-    counts: VerdictCounts  # at the threshold
-    verdicts: VerdictCounts  # with the cut-offs
+    counts: VerdictCounts  # counted at the threshold
+    verdicts: VerdictCounts  # counted with the cut-offs
     # The threshold to report; None with three or more classes, where the highest probability wins.
     threshold: float | None = THRESHOLD
     has_spam_class: bool = True  # without it, only metrics with `classes=0` are defined
@@ -135,7 +136,7 @@ class ScoredMessages:
     ) -> "ScoredMessages":
         """Return messages of spam and ham; a message that is not called spam is called ham.
 
-        verdicts: None for a filter without cut-offs: the verdicts are then the counts.
+        verdicts: None for a filter without cut-offs, whose verdicts are the counts.
         """
         called_spam = log_odds > 0
         pairs = zip(spam.tolist(), called_spam.tolist(), strict=True)
@@ -178,7 +179,7 @@ def wilson(hits: float, n: float, z: float = Z) -> Interval | None:
 
 
 def placements(messages: ScoredMessages) -> tuple[Floats, Floats]:
-    """Return each spam's share of ham with a lower score, and each ham's share of higher spam.
+    """Return the share of ham that scores lower than each spam, and of spam higher than each ham.
 
     A tie counts half.  The mean of either array is the area under the ROC curve.
     """
@@ -225,8 +226,8 @@ class CalibrationBin(NamedTuple):
     low: float
     high: float
     messages: int
-    mean_probability: float  # predicted
-    spam_share: float  # observed
+    mean_probability: float  # the mean predicted P(spam)
+    spam_share: float  # the observed share of spam
 
 
 def calibration_bins(spam: Booleans, probability: Floats) -> list[CalibrationBin]:
@@ -256,7 +257,7 @@ def calibration_error(bins: Sequence[CalibrationBin]) -> float:
 def score_distribution(messages: ScoredMessages) -> Iterator[tuple[float, float, int, int]]:
     """Yield the histogram of the scores, lowest first: from, to (in nats), ham and spam counts.
 
-    The outer bins include all scores beyond them.
+    The outer bins include all scores beyond their outer edges.
     """
     edges = _SCORE_EDGES
     clipped = np.clip(messages.log_odds, edges[0], edges[-1] - 1e-9)
@@ -369,9 +370,9 @@ def _mean(losses: Floats) -> Figure:
 
 
 # The parts of the report.
-VERDICTS = "verdicts"  # with the cut-offs
-ERRORS = "errors"  # at the threshold, 0.5, or by the most probable class
-SCORES = "scores"  # ranking and probabilities, at every threshold
+VERDICTS = "verdicts"  # figures that depend on the cut-offs
+ERRORS = "errors"  # figures at the threshold, 0.5, or by the most probable class
+SCORES = "scores"  # figures of ranking and probabilities, independent of a threshold
 
 
 class Metric(NamedTuple):

@@ -199,7 +199,7 @@ def left_out(
 def _scores_in_turn(
     rules: Sequence[EvidenceRule], blocks: Iterable[tuple[EvidenceArrays, ...]]
 ) -> Iterator[Score]:
-    """Yield the score of each message, by the rules in turn."""
+    """Yield the scores; message i is scored by rule i mod len(rules)."""
     turn = itertools.cycle(rules)
     for rows in blocks:
         for by_class in zip(*(evidence.messages() for evidence in rows), strict=True):

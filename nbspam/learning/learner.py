@@ -111,7 +111,7 @@ class Learner:
                 self._add(k, added)
 
     def _add(self, k: int, added: Counter[str]) -> None:
-        """Add to the tokens' counts in class k; few rows differ, and each is computed once."""
+        """Add to the tokens' counts in class k; a row that many tokens share is computed once."""
         counts, none = self._counts, (0,) * len(self._messages)
         before = [counts.get(token, none) for token in added]
         pairs = list(zip(before, added.values(), strict=True))

@@ -93,7 +93,7 @@ def _new_rows(part: Part, mails: set[tuple[str, bytes]]) -> list[int]:
 def _file_size(name: str) -> int:
     try:
         return os.stat(name).st_size  # noqa: PTH116 (one of many)
-    except (OSError, ValueError):  # the message has no file of its own
+    except (OSError, ValueError):  # the message is not in a file
         return 0
 
 
@@ -284,7 +284,8 @@ class TrainingRun:
         """Yield the tokens' sorted lines, in one block for each first character."""
         if not self.metadata.settings.counts.has_tokens:
             return
-        vocabulary, text_of_row = self.vocabulary, cache(row_text)  # few rows differ
+        # many tokens share a row of counts
+        vocabulary, text_of_row = self.vocabulary, cache(row_text)
         by_first: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
         prefixes = {first: token_key(first)[:2] for first in {t[:1] for t in vocabulary}}
         for j, token in enumerate(vocabulary):

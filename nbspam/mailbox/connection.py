@@ -259,8 +259,8 @@ class Connection(Failures, AbstractContextManager["Connection"]):
         """Return the UIDs with a keyword for spam, and those with a keyword for ham.
 
         A message with both is ham, because the keyword for ham corrects the other.  Only keywords
-        that the folder lists are searched.  For others, servers refuse the search or close the
-        connection; Exchange has no keywords at all.
+        that the folder lists are searched.  For other keywords, servers refuse the search or close
+        the connection; Exchange has no keywords.
         """
         used, found = self._open.used, []
         for keywords in (JUNK_KEYWORDS, HAM_KEYWORDS):

@@ -36,7 +36,8 @@ def identity_of(content: bytes) -> str:
 def lock_state(path: Path, wait: LockWait) -> Iterator[Path]:
     """Lock a state file for one run at a time; yields its real path.
 
-    Raises LockedError if another run holds it for too long, ModelError if it cannot be written.
+    Raises LockedError if another run holds the lock for too long, ModelError if the file cannot be
+    written.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

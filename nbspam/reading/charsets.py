@@ -44,8 +44,8 @@ _UNALIASED = (
     "cp1006 cp720 cp737 cp856 cp874 cp875 iso8859_1 koi8_t koi8_u mac_arabic mac_croatian mac_farsi"
     " mac_romanian utf_8_sig"
 )
-# Python caches every unknown name for ever: a mail of 1 MB with a new name in each encoded word
-# took 20 MB and a second.  So only the names in this table are looked up.
+# Python caches every unknown name and never frees it: a mail of 1 MB with a new name in each
+# encoded word took 20 MB and a second.  So only the names in this table are looked up.
 _ALIASES = {codec: codec for codec in (*aliases.values(), *_UNALIASED.split())} | aliases
 _CODECS = {name.replace("_", ""): codec for name, codec in _ALIASES.items()} | {
     name: codec for codec, names in _NAMES.items() for name in names.split()
@@ -103,7 +103,7 @@ def decode(data: bytes, charset: str) -> str:
         if not codec.startswith(_SINGLE_BYTE):
             attempts.insert(0, (codec, "strict"))
         if codec != "cp1252":
-            attempts.append((codec, "replace"))  # a broken character hardly matters
+            attempts.append((codec, "replace"))  # a few broken characters do little harm
     for attempt in [*attempts, ("cp1252", "strict")]:
         text = _decode_with(data, *attempt)
         if text is not None:

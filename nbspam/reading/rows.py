@@ -106,7 +106,7 @@ def stream_content(source: Input, form: str, patience: float | None) -> Content:
 # Rows
 
 CELL_LIMIT = 16 << 20  # characters of a quoted cell
-_ROW_LINES_LIMIT = 1_000  # a row of more lines has an opening quote that is never closed
+_ROW_LINES_LIMIT = 1_000  # in a row of more lines, an opening quote was never closed
 _FAILURES_LIMIT = 20  # rows that are not CSV, before the table is read as one row per line
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITERS = ",;\t|"

@@ -260,8 +260,8 @@ class SenderLists:
     def find_sender(self, message: Message) -> ListedSender | None:
         """Find the sender of a message on the lists; None if no list has it.  Never raises.
 
-        The closer entry wins: an address, then its domain, then a pattern.  Among equally close
-        entries `block` wins.
+        The closest entry decides: an address before its domain, a domain before a pattern.  Among
+        equally close entries, `block` decides.
         """
         values = [value for name, value in message.headers if name == "from"]
         senders = list(islice(chain.from_iterable(map(_addresses, values)), _SENDERS_LIMIT))

@@ -29,7 +29,7 @@ TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
 INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, MESSAGE)
 PARQUET = b"PAR1"  # the first bytes of every Parquet file
 SAMPLE_BYTES = 1 << 16  # bytes by which a source's kind is recognised
-NAMED_LIMIT = 10  # skipped messages named at the end; a log of a million bad rows helps nobody
+NAMED_LIMIT = 10  # skipped messages named at the end, because nobody reads a million names
 _MAX_WARNED = 3  # skipped messages named in a warning
 _MAX_DRAINED = 4_096  # MiB of a pipe that are read and dropped: /dev/zero has no end
 
@@ -240,7 +240,10 @@ class Input:
         self.label, self.require_labels = label, require_labels
 
     def entry(self, path: "Path", label: str | None = None) -> "Input":
-        """Make the input for a file in a folder; label: the file's class, if not the folder's."""
+        """Make the input for a file in a folder.
+
+        label: the file's class; None: the folder's class.
+        """
         label = self.label if label is None else label
         require_labels = self.require_labels and label is None
         return Input(str(path), self.options, self.skips, label, require_labels)
@@ -343,7 +346,8 @@ def read_one(source: Input) -> Iterator[RawMessage]:
         rest = packed_stream(stream)
         # so that at a terminal one Ctrl-D ends the message
         is_over = rest is stream and len(content) < BYTES_LIMIT
-        for _ in range(0 if is_over else _MAX_DRAINED):  # a broken pipe may end the writer
+        # otherwise a broken pipe may end the writer
+        for _ in range(0 if is_over else _MAX_DRAINED):
             if not rest.read(1 << 20):
                 break
     require_content = source.options.require_content

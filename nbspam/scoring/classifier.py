@@ -73,16 +73,17 @@ class Classifier:
         self._max_cached = max_cached
         # Token -> its channel, and its weights if it is known.
         self._words: dict[str, tuple[int, Weights | None]] = {}
-        self._weights = functools.cache(self.rule.weights)  # few counts differ
-        # Token of a receiving server -> doubt about its mail; few servers receive a user's mail.
+        self._weights = functools.cache(self.rule.weights)  # many tokens have the same counts
+        # Token of a receiving server -> doubt about its mail; only a few servers receive a user's
+        # mail.
         self._doubts: dict[str, float] = {}
         self._domains = metadata.domains
 
     def _look_up(self, tokens: Set[str]) -> dict[str, tuple[int, Weights | None]]:
         """Return the cache after adding the weights of these tokens.
 
-        Threads share the cache and add to it.  A new cache replaces a full cache, with which its
-        present users finish.
+        Threads share the cache and add to it.  When the cache is full, a new one replaces it, and
+        threads that use the old cache finish with it.
         """
         words = self._words
         if tokens <= words.keys():
@@ -174,7 +175,10 @@ class BulkClassifier:
     """Scores messages with the table of a model's tokens."""
 
     def __init__(self, classifier: Classifier, table: "TokenTable") -> None:
-        """classifier: the results are the same; table: the tokens of its model."""
+        """classifier: scores its messages equally, one by one.
+
+        table: has the tokens of its model.
+        """
         import numpy as np
 
         from nbspam.bayes.matrix import rank_weights

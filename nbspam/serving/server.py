@@ -142,7 +142,7 @@ class Worker:
             # such as TimeoutError: the client disconnected, or does not read the reply
             with suppress(OSError):
                 reply, answered, answered_code = await self._answered(client)
-                # this error stays unless the whole reply is sent
+                # this error is logged unless the whole reply is sent
                 entry = answered._replace(error=_UNSENT)
                 async with asyncio.timeout(self._limits.timeout):
                     await loop.sock_sendall(connection, reply)

@@ -61,7 +61,7 @@ class TokenTable:
                     rows[-1][low:high] += kind.channel
             key_hashes = map(hash, map(_unescaped, keys) if is_escaped else keys)
             hashes.append(np.fromiter(key_hashes, np.int64, n))
-        # The distinct counts of the tokens; few differ.
+        # The distinct rows of counts; many tokens share one.
         self.counts = [lookup.row(b'""' + text.removesuffix(b"\n")) for text in numbers]
         joined = np.concatenate(hashes)
         order = np.argsort(joined)

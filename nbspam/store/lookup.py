@@ -107,7 +107,7 @@ def sort_key(line: bytes) -> bytes:
     return _LEDGER + key if key.startswith(b" ") else key
 
 
-@functools.lru_cache(1 << 16)  # few counts differ
+@functools.lru_cache(1 << 16)  # many lines have the same counts
 def row_text(row: Row) -> str:
     """Return the text of a line after its key."""
     return f": [{', '.join(map(str, row))}]"
@@ -146,7 +146,8 @@ class Lookup:
         # The sort keys of some lines, in order, and their positions.
         self._anchors = [b"", END], [start, self._size - len(END)]
         self._min_block = max(MIN_BLOCK, min(BLOCK, self._size // MAX_ANCHORS))
-        # For tokens and ledger: a cache of parsed counts, of which few differ, and a validator.
+        # For tokens and ledger: a cache of parsed counts, because many lines have the same counts,
+        # and a validator.
         rows: tuple[dict[bytes, Row], dict[bytes, Row]] = ({}, {})
         self._rows_of = (
             (rows[0], self.metadata.settings.counts.is_valid_row),
