@@ -8,8 +8,8 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 │   └── LockedError         exit 75: another program holds the model's lock for too long
 ├── ServingError            a server cannot listen on the given address
 ├── AccountError            an IMAP account cannot be used
-│   └── UnavailableError    exit 75: a mail server does not answer; try again later └── OptionError
-exit 2: an option's value is invalid
+│   └── UnavailableError    exit 75: a mail server does not answer; try again later
+└── OptionError             exit 2: an option's value is invalid
 
 Every sentence names the file, the problem and the remedy.  A sentence has the same words in a shell
 and in Python.

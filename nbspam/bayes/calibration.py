@@ -13,8 +13,8 @@ precision matrix L, which suffice to learn more messages one at a time, each lef
 way:
 
     L <- FORGET L + (1 - FORGET) FLOOR           older messages count less and less
-    b <- b + s L^-1 x,  s = w (y - sigmoid(b_new . x))         the new mode; s by bisection L <- L +
-    w c x x^T                           c = tanh(z / 2) / (2 z), z = b_new . x
+    b <- b + s L^-1 x,  s = w (y - sigmoid(b_new . x))         the new mode; s by bisection
+    L <- L + w c x x^T                           c = tanh(z / 2) / (2 z), z = b_new . x
 
 - L decays to FLOOR, a multiple of the prior's precision, and no further, because plain forgetting
   (a covariance divided by 0.995 each time) raised P4.3's 1-ROCA% from 0.1 to 1.8 after a few

@@ -148,8 +148,8 @@ class Bernoulli(EventModel):
 
         theta_jk = (c_jk + a) / (N_k + 2 a)               smoothed likelihood of token j in class k
         w_jk     = log theta_jk - log(1 - theta_jk)       weight of token j, present
-        b_k      = log P(k) + sum_j log(1 - theta_jk)     bias: the score of a message without
-        tokens log P(k, x) = b_k + sum_j w_jk x_j                joint log-likelihood of message x
+        b_k      = log P(k) + sum_j log(1 - theta_jk)     bias: for a message without tokens
+        log P(k, x) = b_k + sum_j w_jk x_j                joint log-likelihood of message x
 
     For two classes the log-odds are the difference of the two joint log-likelihoods.  The weight of
     token j in them is  w_j = log theta_j1 - log(1 - theta_j1) - log theta_j0 + log(1 - theta_j0).

@@ -80,8 +80,8 @@ def mail() -> None:
       password-command = "pass show mail"    # or password-file, token-command
       folders = ["INBOX"]                    # to filter
       ham = ["INBOX", "Lists/*"]             # to learn as ham what was read there
-      junk = "Spam"                          # if the server marks no folder \\Junk tls = "starttls"
-      # if port 993 is not there
+      junk = "Spam"                          # if the server marks no folder \\Junk
+      tls = "starttls"                       # if the server has no port 993
 
     An account needs imapclient: pip install 'nbspam[imap]'.  docs/mail.md has recipes for cron and
     systemd.
