@@ -176,8 +176,8 @@ def seconds(raw: bytes) -> float:
         text._host_names,
     ):
         memo.clear()
-    html._within.cache_clear()
-    html._look_of.cache_clear()
+    html._enter_element.cache_clear()
+    html._effect_of.cache_clear()
     begun = time.process_time()
     message_tokens(parse(raw))
     return time.process_time() - begun

@@ -87,7 +87,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         classes: Any = None,
         sample_weight: Any = None,
     ) -> "NBSpam":
-        """Learn more messages like an update of the command: each once, however often it is passed.
+        """Learn more messages like an update of a model: each once, however often it is passed.
 
         A message passed with another label is moved.  A first call with messages of all classes is
         like `fit`: a message counts as often as it is passed.

@@ -58,13 +58,13 @@ are rounded before learning (`round_inputs`), and the results before they are ke
 
 Prediction shifts the log-odds from the class's prior log-odds p to
 
-    z = p + shift_factor (kappa b . x - margin - p)
+    z = p + shift_factor (kappa b . x - caution - p)
 
 - kappa averages out a Gaussian uncertainty s2 of the logit: kappa = 1 / sqrt(1 + pi/8 s2) (MacKay
   1992, "The evidence framework applied to classification networks").  Here s2 is
   CALIBRATION_DOUBT x' L^-1 x + COUNT_DOUBT (b . x)^2 / m: the uncertainty of b, and that of words
   counted in few messages (m in the smaller class).
-- margin is caution for ham, 1 nat with no ham learned: 1 / (1 + (ham / CAUTION_HALVED_AT)^2).  A
+- caution is 1 nat with no ham learned: 1 / (1 + (ham / CAUTION_HALVED_AT)^2).  A
   filter that has seen little ham does not know what ham can look like.
 - shift_factor limits the shift to MAX_SHIFT_SHARE of the sum of the weights that point in its
   direction: few known
@@ -486,7 +486,7 @@ class ClassSizes(NamedTuple):
         return math.log((self.members + 0.5) / (self.others + 0.5))
 
     @property
-    def margin(self) -> float:
+    def caution(self) -> float:
         """The nats subtracted while few messages of the other classes were learned: caution."""
         return 1 / (1 + (self.others / CAUTION_HALVED_AT) ** 2)
 
@@ -520,7 +520,7 @@ def predict(
     doubt += COUNT_DOUBT * raw * raw / max(0.5, sizes.n_smaller_class)
     kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
     prior = sizes.prior
-    shift = kappa * raw - sizes.margin - prior
+    shift = kappa * raw - sizes.caution - prior
     highest = MAX_SHIFT_SHARE * math.fsum(group.positive for group in groups)
     lowest = MAX_SHIFT_SHARE * math.fsum(group.negative for group in groups)
     bounded = min(max(shift, lowest), highest)

@@ -305,7 +305,7 @@ def config_file() -> str | None:
     Returns None if $NBSPAM_CONFIG is empty, or if the user may not search the folder: a daemon may
     run with the HOME of root.
     """
-    path = config_place()
+    path = config_path()
     if path is None or "NBSPAM_CONFIG" in os.environ:
         return path
     try:
@@ -315,7 +315,7 @@ def config_file() -> str | None:
     return path
 
 
-def config_place() -> str | None:
+def config_path() -> str | None:
     """Return the path of the config file, which may not exist; None without a config file."""
     path = os.environ.get("NBSPAM_CONFIG")
     if path is not None:

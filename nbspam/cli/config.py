@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from nbspam.cli import accounts, notes, options
-from nbspam.cli.command import Command, command, config_file, config_place, flag
+from nbspam.cli.command import Command, command, config_file, config_path, flag
 from nbspam.cli.settings import read_config
 from nbspam.errors import one_line
 
@@ -39,7 +39,7 @@ def config(
       NBSPAM_CONFIG= nbspam classify message.eml
     """
     if path:
-        click.echo(config_place() or "")
+        click.echo(config_path() or "")
         return
     from nbspam.cli.program import nbspam
 

@@ -27,7 +27,7 @@ from nbspam.serving.log import (
     LOGGER,
     STDERR,
     SYSLOG_SOCKET,
-    can_log,
+    has_syslog,
     is_entry,
     make_handler,
 )
@@ -283,7 +283,7 @@ def _log_to(destination: str | None, quiet: bool) -> None:
     click.get_current_context().call_on_close(partial(entries.setLevel, logging.NOTSET))
     if destination is not None:
         handlers.append(make_handler(destination))
-        if not can_log(handlers[0]):
+        if not has_syslog(handlers[0]):
             _note(f"{SYSLOG_SOCKET}: no syslog answers there; lines are dropped until one does")
     if destination != STDERR:
         handlers.append(_Console(logging.WARNING if quiet else logging.INFO))

@@ -76,7 +76,7 @@ class Estimate(NamedTuple):
 def estimate(run: TrainingRun) -> Estimate:
     """Compute the estimate for a model being trained."""
     rates, suspect_labels = leave_one_out_rates(run)
-    named = run.sources_at(suspect_labels.messages[: messages.MAX_LISTED])
+    named = run.sources_at(suspect_labels.messages[: messages.MAX_SUSPECTS_LISTED])
     return Estimate(rates, suspect_labels, list(named), run.n_texts())
 
 

@@ -29,7 +29,7 @@ from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.tokenized import TokenizedMessage
 
 _MAX_LABELS_NAMED = 20  # labels named in an error
-_MAX_EXAMPLES, MAX_LISTED = 3, 100  # messages with suspect labels, in the text and in JSON
+_MAX_EXAMPLES, MAX_SUSPECTS_LISTED = 3, 100  # messages with suspect labels, in the text and in JSON
 
 
 def without_mislabelled(
@@ -186,7 +186,7 @@ class SuspectLabels(NamedTuple):
 
     def as_json(self, names: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
         """Return sources and labels of the worst messages."""
-        return [{"source": source, "label": label} for source, label in names[:MAX_LISTED]]
+        return [{"source": source, "label": label} for source, label in names[:MAX_SUSPECTS_LISTED]]
 
 
 def find_suspect_labels(

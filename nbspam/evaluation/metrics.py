@@ -283,7 +283,7 @@ UNDEFINED = Figure(None)
 
 
 @dataclass(frozen=True)
-class Share:
+class ShareMetric:
     """Computes a metric that is a share, with Wilson's interval."""
 
     hits: str  # a field of VerdictCounts
@@ -403,11 +403,11 @@ _MEAN_GAP, _MISSED_AT = (
     "how far the probabilities are off",
     "percent, if 0.1 % of ham is blocked",
 )
-_ERRORS, _PRECISION = Share("errors", "messages", 0), Share("tp", "n_called_spam", 1)
-_BLOCKED, _MISSED = (Share(*s, with_cut_offs=True) for s in (("fp", "ham"), ("fn", "spam")))
+_ERRORS, _PRECISION = ShareMetric("errors", "messages", 0), ShareMetric("tp", "n_called_spam", 1)
+_BLOCKED, _MISSED = (ShareMetric(*s, with_cut_offs=True) for s in (("fp", "ham"), ("fn", "spam")))
 _UNSURE, _RIGHT_SHARE = (
-    Share("unsure", "messages", with_cut_offs=True),
-    Share("right", "messages", 1),
+    ShareMetric("unsure", "messages", with_cut_offs=True),
+    ShareMetric("right", "messages", 1),
 )
 _MARKED, _LEFT = "ham marked as spam", "spam not marked"
 _RIGHT, _FOUND = "in the right class", "spam are called spam"
@@ -423,24 +423,24 @@ METRICS = (
     Metric("errors", _ERRORS, ERRORS, "errors", "wrong", "in the wrong class", True, 0),
     Metric("accuracy", _RIGHT_SHARE, ERRORS, "accuracy", "correct", _RIGHT, True, 0),
     Metric("precision", _PRECISION, ERRORS, "precision", "right", "called spam are spam", True),
-    Metric("recall", Share("tp", "spam", 1), ERRORS, "recall", "called spam", _FOUND, True),
+    Metric("recall", ShareMetric("tp", "spam", 1), ERRORS, "recall", "called spam", _FOUND, True),
     Metric("f1", f1, ERRORS, "F1", "harmonic mean of precision and recall", classes=2),
     Metric("auc", auc, SCORES, "AUC", "area under the ROC curve", classes=2),
     Metric("mcc", mcc, ERRORS, "MCC", "Matthews correlation coefficient", classes=2),
     Metric("log_loss", log_loss, SCORES, "log-loss", "nats per message", classes=0),
     Metric("brier", brier, SCORES, "Brier", "mean squared error of P(spam)"),
-    Metric("sc_pct", Share("tp", "spam"), ERRORS, "SC%", "spam caught", _FOUND),
-    Metric("bh_pct", Share("fp", "ham"), ERRORS, "BH%", "ham blocked", "ham called spam"),
-    Metric("sm_pct", Share("fn", "spam")),
-    Metric("hm_pct", Share("fp", "ham")),
+    Metric("sc_pct", ShareMetric("tp", "spam"), ERRORS, "SC%", "spam caught", _FOUND),
+    Metric("bh_pct", ShareMetric("fp", "ham"), ERRORS, "BH%", "ham blocked", "ham called spam"),
+    Metric("sm_pct", ShareMetric("fn", "spam")),
+    Metric("hm_pct", ShareMetric("fp", "ham")),
     Metric("lam_pct", lam_pct, ERRORS, "lam%", "logistic average of both error rates", classes=2),
     Metric("one_minus_roca_pct", one_minus_roca_pct, SCORES, "1-ROCA%", _ROC_AREA, "", True, 2),
     Metric("sm_pct_at_hm_0_1", sm_pct_at_hm_0_1, SCORES, "spam missed", _MISSED_AT, classes=2),
     Metric("calibration_error", _calibration, SCORES, "calibration", _MEAN_GAP, is_brief=True),
 )
-_HAVE_INTERVALS = {m.key for m in METRICS if isinstance(m.compute, Share) or m.compute == auc} | {
-    "one_minus_roca_pct"
-}
+_HAVE_INTERVALS = {
+    m.key for m in METRICS if isinstance(m.compute, ShareMetric) or m.compute == auc
+} | {"one_minus_roca_pct"}
 _LEFT_OUT_RATES = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
 
 

@@ -246,7 +246,7 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
 def online(trial: Trial, batch: int) -> Evaluation:
     """Classify, then learn, in order, a batch at a time; the first batch is only learned.
 
-    This runs the same code as daily updates of a model (`train --update`).
+    This runs the same code as the daily update of a model.
     """
     corpus, labels = trial.corpus, trial.corpus.labels
     if batch < 1 or len(labels) <= batch:

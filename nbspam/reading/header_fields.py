@@ -11,7 +11,7 @@ import re
 from nbspam.errors import one_line
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import codec_of, decode, decode_base64
-from nbspam.reading.marks import is_known
+from nbspam.reading.marks import is_known_field
 
 # Limits far above the mail in the corpora, whose longest header block has 21 KB.
 HEADER_LIMIT = 256 << 10  # bytes of one header block
@@ -74,7 +74,7 @@ def _trim_text_lines(headers: list[Header], raw: bytes, end: int) -> int:
 
     Removes the last fields that no mail program is known to write; returns the new end.
     """
-    while len(headers) > 1 and not is_known(headers[-1][0]):
+    while len(headers) > 1 and not is_known_field(headers[-1][0]):
         del headers[-1]
         end = raw.rfind(b"\n", 0, end - 1) + 1
         while raw.startswith((b" ", b"\t"), end):
@@ -98,7 +98,7 @@ def _late_headers(
     late = _headers(raw[end:last], raw, limits)
     if not _MIME_FIELD.search(raw, end, last):
         # Without a MIME field this may be text, in which lines with a colon occur by chance.
-        is_text = is_part or not any(is_known(name) for name, _ in late)
+        is_text = is_part or not any(is_known_field(name) for name, _ in late)
         odd = sum(not _FIELD_LINE.match(line) for line in raw[end : last - 1].split(b"\n"))
         if is_text or odd > len(late):
             return [], end
@@ -251,7 +251,7 @@ def message_id(raw: bytes | bytearray) -> str:
 _CLOCK = lazy_pattern(r"\b\d?\d:(\d\d)(?::(\d\d))?")
 _LIST_TAG = lazy_pattern(r"\[[^\]]{0,60}\]")
 _QUARTER = 15  # minutes; time zones differ by a multiple of it
-_SUBJECT_END = 30  # characters
+_SUBJECT_END_LENGTH = 30  # characters
 
 
 def identity_of(headers: list[Header], subject: str) -> str:
@@ -269,7 +269,7 @@ def identity_of(headers: list[Header], subject: str) -> str:
             clock = _CLOCK.search(date)
             time = f"{int(clock[1]) % _QUARTER}:{clock[2]}" if clock else ""
             letters = "".join(filter(str.isalnum, _LIST_TAG.sub("", subject).casefold()))
-            return f"{''.join(value.split())} {time} {letters[-_SUBJECT_END:]}"
+            return f"{''.join(value.split())} {time} {letters[-_SUBJECT_END_LENGTH:]}"
     return ""
 
 

@@ -57,7 +57,7 @@ def _pattern(text: bytes) -> re.Pattern[bytes]:
     return re.compile(text, re.MULTILINE | re.IGNORECASE)  # re caches it
 
 
-def is_known(name: str) -> bool:
+def is_known_field(name: str) -> bool:
     """Return whether a header of this name (in lower case) shows that a text is a mail."""
     return name in _KNOWN or name.startswith("x-")
 
@@ -104,7 +104,7 @@ def has_header(lines: bytes, end: int) -> bool:
     if lines.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
     return any(
-        is_known(m[1].decode("ascii").lower())
+        is_known_field(m[1].decode("ascii").lower())
         for m in _pattern(_FIELD).finditer(lines, 0, min(end, PLACE_LIMIT))
     )
 

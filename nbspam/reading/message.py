@@ -27,7 +27,7 @@ from nbspam.reading.header_fields import (
     parameters_of,
     split_header,
 )
-from nbspam.reading.marks import is_known, remove_marks
+from nbspam.reading.marks import is_known_field, remove_marks
 
 if TYPE_CHECKING:  # importing pathlib takes 3 ms, and classifying one message does not need it
     from collections.abc import Iterable
@@ -159,7 +159,7 @@ def _split_mail(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
     if raw.startswith(_BEFORE_STARTS) and (before := _BEFORE.match(raw)):
         raw = raw[before.end() :]
     headers, body = split_header(raw, limits)
-    if any(is_known(name) for name, _ in headers):
+    if any(is_known_field(name) for name, _ in headers):
         return headers, body
     end = 0
     for _ in range(_ODD_LINES):

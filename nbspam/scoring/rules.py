@@ -21,7 +21,7 @@ from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, MessageEvidence, s
 from nbspam.bayes.trait_model import TraitModel, one_vs_rest_trait_histograms, trait_model
 from nbspam.scoring.verdict import Score, score_of_log_scores
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata
-from nbspam.tokens.kinds import FIELDS, HEADER, HOST, IN_EVIDENCE, OPENING, TEXT, channels_of
+from nbspam.tokens.kinds import EVIDENCE_TRAITS, FIELDS, HEADER, HOST, OPENING, TEXT, channels_of
 from nbspam.tokens.tokenized import NO_EXTRAS, TokenExtras
 
 if TYPE_CHECKING:  # one message is scored without numpy
@@ -293,7 +293,7 @@ class EvidenceRule:
         self._size = metadata.size
         traits = range(len(learned.trait_histograms))
         # Without tokens, only the traits show the form of a mail.
-        self.traits = IN_EVIDENCE if traits and settings.counts.has_tokens else traits
+        self.traits = EVIDENCE_TRAITS if traits and settings.counts.has_tokens else traits
         self._scored = settings.scored_classes
         total = sum(learned.messages)
         self._class_sizes: list[ClassSizes] = [
@@ -541,7 +541,7 @@ class EvidenceRule:
             length_term = scale * fitted.coefficients[length] * prediction.inputs[length]
             constants[CALIBRATION] += blend_weight * coefficients[0]
             constants[LENGTH] += blend_weight * length_term
-            constants[CAUTION] -= blend_weight * (prediction.shift_factor * sizes.margin)
+            constants[CAUTION] -= blend_weight * (prediction.shift_factor * sizes.caution)
             constants[PRIOR] += blend_weight * ((1 - prediction.shift_factor) * sizes.prior)
             for start, group in groups:
                 members = [j for j, channel in enumerate(channels) if channel in group]

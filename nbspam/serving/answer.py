@@ -33,7 +33,7 @@ _MAX_REPORTED_WORDS = 15  # words in a report, which mail readers show as a head
 # Upper ends of SpamAssassin's Bayes classes.
 _BOUNDS = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
 _BAYES = "00 05 20 40 50 60 80 95 99".split()
-_VERY_SURE = 0.999
+_BAYES_999_FROM = 0.999
 
 
 class ScoredVerdict(NamedTuple):
@@ -121,7 +121,7 @@ def matching_tests(scored: ScoredVerdict) -> list[str]:
     names = [f"NBSPAM_{kind}", f"BAYES_{_BAYES[bisect_right(_BOUNDS, probability)]}"]
     if reason:
         names.insert(1, f"NBSPAM_{reason.upper().replace(' ', '_')}")
-    return [*names, "BAYES_999"] if probability >= _VERY_SURE else names
+    return [*names, "BAYES_999"] if probability >= _BAYES_999_FROM else names
 
 
 def report(version: FilterVersion, message: TokenizedMessage, scored: ScoredVerdict) -> str:

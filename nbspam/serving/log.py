@@ -115,7 +115,7 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
             super().emit(record)
 
 
-def can_log(handler: logging.Handler) -> bool:
+def has_syslog(handler: logging.Handler) -> bool:
     """Return whether there is a syslog, if that is where a handler writes."""
     if isinstance(handler, SysLogHandler):
         try:

@@ -25,8 +25,8 @@ from nbspam.serving.spamd import REPORT, Request
 _logger = logging.getLogger(LOGGER)
 
 _SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
-_PAUSE = 1.0  # seconds between two starts of a worker
-_GRACE = 50.0  # seconds for workers to finish a save
+_RESTART_SECONDS = 1.0  # seconds between two starts of a worker
+_SAVE_SECONDS = 50.0  # seconds for workers to finish a save
 
 # Options of glibc's mallopt, from <malloc.h>, and their values: larger blocks are returned to the
 # system when they are freed, and threads share one heap.
@@ -126,13 +126,13 @@ class Server:
     def _restart_dead(self) -> None:
         for number, started in self._reap():
             _logger.warning("a worker has ended and is replaced")
-            time.sleep(max(0.0, _PAUSE - (time.monotonic() - started)))
+            time.sleep(max(0.0, _RESTART_SECONDS - (time.monotonic() - started)))
             self._start(number)
 
     def _stop(self) -> None:
         """Let the workers answer their clients, and end those that take too long."""
         self._signal(signal.SIGTERM)
-        ends = time.monotonic() + self._config.limits.shutdown + _GRACE
+        ends = time.monotonic() + self._config.limits.shutdown + _SAVE_SECONDS
         while self._workers and time.monotonic() < ends:
             self._reap()
             signal.sigtimedwait([signal.SIGCHLD], 0.1)

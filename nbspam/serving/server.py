@@ -70,14 +70,14 @@ class Worker:
     ) -> None:
         """Serve clients until `stop` is set; then answer the connected and the waiting clients."""
         self._listeners = listeners
-        self._watch()
+        self._start_accepting()
         pages = [
             await asyncio.start_server(self._serve_page, sock=listener)
             for listener in metrics_listeners
         ]
         await stop.wait()
         self._teacher.deadline = time.monotonic() + _LEARNING_SHARE * self._limits.shutdown
-        self._unwatch()
+        self._stop_accepting()
         self._listeners = ()
         for listener in listeners:
             with suppress(OSError):  # no client is left
@@ -94,12 +94,12 @@ class Worker:
             page.close()
         await self._teacher.finish()
 
-    def _watch(self) -> None:
+    def _start_accepting(self) -> None:
         """Accept clients; the event loop's own `sock_accept` takes three more system calls each."""
         for listener in self._listeners:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
-    def _unwatch(self) -> None:
+    def _stop_accepting(self) -> None:
         """Leave clients in the system's queue."""
         for listener in self._listeners:
             asyncio.get_running_loop().remove_reader(listener)
@@ -112,18 +112,18 @@ class Worker:
             return
         except OSError as error:  # no file descriptor is left, or no memory
             _logger.warning(f"cannot accept connections ({error.strerror}); raise ulimit -n")
-            self._unwatch()
-            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._watch)
+            self._stop_accepting()
+            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._start_accepting)
             return
         self._places -= 1
         if self._places <= 0:
-            self._unwatch()
+            self._stop_accepting()
         self._begin(connection, holds_place=True)
 
     def _release_place(self) -> None:
         self._places += 1
         if self._places == 1:
-            self._watch()
+            self._start_accepting()
 
     def _begin(self, connection: socket.socket, holds_place: bool = False) -> None:
         connection.setblocking(False)

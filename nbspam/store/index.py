@@ -59,7 +59,7 @@ class TokenTable:
                 if kind.channel != TEXT:
                     low, high = (bisect_left(keys, f"{kind.name}{sign}".encode()) for sign in ":;")
                     rows[-1][low:high] += kind.channel
-            key_hashes = map(hash, map(_unescaped, keys) if is_escaped else keys)
+            key_hashes = map(hash, map(_unescape_key, keys) if is_escaped else keys)
             hashes.append(np.fromiter(key_hashes, np.int64, n))
         # The distinct rows of counts; many tokens share one.
         self.counts = [lookup.row(b'""' + text.removesuffix(b"\n")) for text in numbers]
@@ -105,7 +105,7 @@ def hash_tokens(tokens: list[str]) -> "NDArray[np.int64]":
     return np.fromiter(map(hash, keys), np.int64, len(keys))
 
 
-def _unescaped(key: bytes) -> bytes:
+def _unescape_key(key: bytes) -> bytes:
     if b"\\" not in key:
         return key
     token: str = json.loads(b'"%b"' % key.replace(_BACKSLASH, rb"\\").replace(_QUOTE, rb"\""))

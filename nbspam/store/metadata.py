@@ -17,7 +17,7 @@ from nbspam.bayes.calibration import Calibration, Calibrations, Lesson
 from nbspam.bayes.event_model import BERNOULLI, Bernoulli, EventModel, Histogram, Row
 from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS, Values, Variances
 from nbspam.names import UNSURE, normal_label
-from nbspam.tokens.kinds import NAMES, is_domain, is_host
+from nbspam.tokens.kinds import TRAIT_NAMES, is_domain, is_host
 from nbspam.tokens.tokenized import NAME, TOKENIZER_VERSION, TokenizerOutputs
 
 N = TypeVar("N")
@@ -216,7 +216,7 @@ class Metadata(NamedTuple):
 def empty_state(settings: ModelSettings, calibrations: tuple[Calibrations, ...]) -> LearnedState:
     """Return the learned state of a model without messages."""
     n = len(settings.classes)
-    traits: TraitHistograms = (({},) * n,) * len(NAMES) if settings.has_traits else ()
+    traits: TraitHistograms = (({},) * n,) * len(TRAIT_NAMES) if settings.has_traits else ()
     return LearnedState((0,) * n, ({},) * n, calibrations, trait_histograms=traits)
 
 
@@ -325,7 +325,7 @@ def dump_histograms(histograms: TraitHistograms, classes: Sequence[str]) -> dict
 
     return {
         name: dict(zip(classes, map(dump, row), strict=True))
-        for name, row in zip(NAMES if histograms else (), histograms, strict=True)
+        for name, row in zip(TRAIT_NAMES if histograms else (), histograms, strict=True)
     }
 
 
@@ -579,10 +579,10 @@ def load_histograms(
 
     is_older: the model may have other traits; a missing trait has no messages.
     """
-    if not isinstance(fields, dict) or not (is_older or tuple(fields) == NAMES):
+    if not isinstance(fields, dict) or not (is_older or tuple(fields) == TRAIT_NAMES):
         raise ValueError("other traits than this program's")
     loaded = []
-    for name in NAMES:
+    for name in TRAIT_NAMES:
         row, histograms = fields.get(name, {}), []
         for k, n in zip(classes, messages, strict=True):
             histogram = row[k] if row or not is_older else {"lowest": 0, "counts": []}

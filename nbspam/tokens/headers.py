@@ -159,7 +159,9 @@ CHANNEL_FIELDS = dict.fromkeys([*_FIELDS, *_WRITTEN_BEFORE], _OTHER) | {
 }
 # Fields are split in this order until there are enough tokens.  A long list of recipients comes
 # late, so it cannot crowd out the relays.
-_ORDER = tuple(kind.prefix for kind in (RECEIVED, RETURN_PATH, SENDER, OTHER_FIELD, RECIPIENT))
+_SPLIT_ORDER = tuple(
+    kind.prefix for kind in (RECEIVED, RETURN_PATH, SENDER, OTHER_FIELD, RECIPIENT)
+)
 # Only the host after the @ of an id is a token, because the part before the @ is always new.
 _IDS = frozenset({"message-id", "in-reply-to", "references", "content-id", "resent-message-id"})
 _AFTER_HOST = re.compile("[>\n]")
@@ -187,7 +189,7 @@ def channel_tokens(values: dict[str, str]) -> set[str]:
     values: as `fields_of` returns them.  Fields with the same prefix are joined, so that there are
     five texts to split however many fields there are: 59 µs a mail instead of 114 µs.
     """
-    texts: dict[str, list[str]] = {prefix: [] for prefix in _ORDER}
+    texts: dict[str, list[str]] = {prefix: [] for prefix in _SPLIT_ORDER}
     host = collecting_host(values.get("received", ""))
     tokens = {COLLECTED_BY.prefix + host}
     if host != "-":

@@ -214,7 +214,7 @@ def _css(text: str) -> str:
     return unescape(_CSS_ESCAPE.sub(r"&#x\1;", text).replace("\\", ""))
 
 
-def _pixels(value: str, default: float, em: float = _NORMAL) -> float:
+def _parse_pixels(value: str, default: float, em: float = _NORMAL) -> float:
     """Parse a length into pixels; the default if it is not a length."""
     if (match := _LENGTH.match(value)) is None:
         return default
@@ -233,7 +233,7 @@ def parse_style(css: str) -> Style:
     return style
 
 
-class _Look(NamedTuple):
+class _Effect(NamedTuple):
     """The effect of an element on the text in it."""
 
     is_hiding: bool = False  # also hides the text of elements inside
@@ -246,21 +246,21 @@ class _Look(NamedTuple):
     )
 
 
-_PLAIN = _Look()
+_PLAIN = _Effect()
 
 
 @lru_cache(1 << 12)
-def _look_of(declarations: tuple[tuple[str, str], ...]) -> _Look:
+def _effect_of(declarations: tuple[tuple[str, str], ...]) -> _Effect:
     """Find the effect of declarations; the last of a property holds."""
     if not declarations:
         return _PLAIN
     style = dict(declarations)
     get, display = style.get, style.get("display", "")
-    return _Look(
+    return _Effect(
         display == "none"
-        or _pixels(get("opacity", ""), 1) < _MIN_OPACITY
-        or (get("overflow") == "hidden" and 0 in [_pixels(get(e, ""), 1) for e in _EXTENTS])
-        or any(_pixels(style[side], 0) <= _FAR for side in style.keys() & _OFFSETS),
+        or _parse_pixels(get("opacity", ""), 1) < _MIN_OPACITY
+        or (get("overflow") == "hidden" and 0 in [_parse_pixels(get(e, ""), 1) for e in _EXTENTS])
+        or any(_parse_pixels(style[side], 0) <= _FAR for side in style.keys() & _OFFSETS),
         get("visibility", ""),
         get("font-size", ""),
         parse_colour(style["color"]) if get("color", "inherit") != "inherit" else None,
@@ -303,7 +303,7 @@ class _Tag(NamedTuple):
     texts: tuple[str, ...] = ()  # in attributes that programs may show
     keys: tuple[str, ...] = ()  # selectors of the rules that apply to it
     styles: tuple[Style, Style] = ({}, {})  # by the tag's attributes; by its own style attribute
-    look: _Look = _PLAIN
+    effect: _Effect = _PLAIN
 
 
 # Element (empty: any), attribute, property, value.  The colour of links, and of a picture behind
@@ -355,7 +355,7 @@ def _parse_tag(source: str) -> _Tag:
             f"#{values.get('id', '').lower()}",
         ),
         (by_attributes, own),
-        _look_of((*by_attributes.items(), *own.items())),
+        _effect_of((*by_attributes.items(), *own.items())),
     )
 
 
@@ -390,7 +390,9 @@ def _apply_rules(rules: dict[str, Style], source: str) -> _Tag:
     tag = _tags[source]
     by_attributes, own = tag.styles
     styles = [by_attributes, *[rules[key] for key in tag.keys if key in rules], own]
-    return tag._replace(look=_look_of(tuple(pair for style in styles for pair in style.items())))
+    return tag._replace(
+        effect=_effect_of(tuple(pair for style in styles for pair in style.items()))
+    )
 
 
 # Tags by style sheets: mail programs and senders write the same sheet each time.
@@ -414,18 +416,18 @@ class _TextState(NamedTuple):
 
 
 # The states in which no tag further in can show text.
-_GONE, _BEHIND_THE_END = _TextState("hidden"), _TextState("end")
+_HIDDEN_STATE, _AFTER_END_STATE = _TextState("hidden"), _TextState("end")
 
 
 @lru_cache(1 << 12)
-def _within(outer: _TextState, look: _Look) -> _TextState:
+def _enter_element(outer: _TextState, effect: _Effect) -> _TextState:
     """Find the look of text in one more tag."""
-    if look.is_hiding or outer in (_GONE, _BEHIND_THE_END):
-        return _BEHIND_THE_END if outer == _BEHIND_THE_END else _GONE
-    visibility = look.visibility or outer.visibility
-    size = _pixels(look.size, _NORMAL, outer.size) if look.size else outer.size
-    letters = outer.letters if look.letters is None else look.letters
-    back = outer.back if look.back is None else look.back
+    if effect.is_hiding or outer in (_HIDDEN_STATE, _AFTER_END_STATE):
+        return _AFTER_END_STATE if outer == _AFTER_END_STATE else _HIDDEN_STATE
+    visibility = effect.visibility or outer.visibility
+    size = _parse_pixels(effect.size, _NORMAL, outer.size) if effect.size else outer.size
+    letters = outer.letters if effect.letters is None else effect.letters
+    back = outer.back if effect.back is None else effect.back
     is_one_colour = letters == _TRANSPARENT or (
         letters
         and back
@@ -507,34 +509,34 @@ def _hidden_texts(
     seen: a list that receives all other text.
     """
     stack: list[_Open] = []
-    reading = _TextState()
+    state = _TextState()
     for text, tag, content in zip(texts, [*tags, _Tag("")], [*contents, None], strict=True):
-        hidden = reading.hidden
+        hidden = state.hidden
         if not hidden or text.isspace():
             seen.append(text)
         elif text:
             yield text, hidden
-        replacement, name, closes, _, shown, _, _, look = tag  # faster than dots
+        replacement, name, closes, _, shown, _, _, effect = tag  # faster than dots
         for value in shown:
             spells = name == "img" and value.isalnum() and (text[-1:].isalnum() or len(value) == 1)
             yield value, "picture" if spells else "attribute"
         if closes:
             bounds = () if name == "table" else ("table",) if name in _CELLS else _CELLS
-            _, replacement, reading = _close(stack, (name,), bounds) or (name, replacement, reading)
-            reading = _BEHIND_THE_END if name == "html" else reading
+            _, replacement, state = _close(stack, (name,), bounds) or (name, replacement, state)
+            state = _AFTER_END_STATE if name == "html" else state
         elif name:
-            reading = _TextState() if name == "html" else reading
+            state = _TextState() if name == "html" else state
             if name in _CLOSED_BY:
-                _, _, reading = _close(stack, *_CLOSED_BY[name]) or (name, replacement, reading)
-            hidden = reading.hidden or ("hidden" if look.is_hiding else "")
-            replacement = replacement if look.replacement is None else look.replacement
+                _, _, state = _close(stack, *_CLOSED_BY[name]) or (name, replacement, state)
+            hidden = state.hidden or ("hidden" if effect.is_hiding else "")
+            replacement = replacement if effect.replacement is None else effect.replacement
             if content is not None:
-                if name in ("script", "style") and look.replacement is None:  # not displayed
+                if name in ("script", "style") and effect.replacement is None:  # not displayed
                     content = " ".join(_ANY_TAG.split(content)[1:])
                 yield _embedded_text(content), "content"
             elif name not in _VOID:
-                stack.append((name, replacement, reading))
-                reading = reading if look is _PLAIN else _within(reading, look)
+                stack.append((name, replacement, state))
+                state = state if effect is _PLAIN else _enter_element(state, effect)
         if not hidden:
             seen.append(replacement)
 

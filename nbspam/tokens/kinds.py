@@ -189,5 +189,5 @@ TRAITS = (
     Trait("html", "text from HTML parts (share)", _percent),
     Trait("hops", "Received fields (count)", _plain),
 )
-NAMES = tuple(trait.name for trait in TRAITS)
-IN_EVIDENCE = tuple(i for i, trait in enumerate(TRAITS) if trait.in_evidence)
+TRAIT_NAMES = tuple(trait.name for trait in TRAITS)
+EVIDENCE_TRAITS = tuple(i for i, trait in enumerate(TRAITS) if trait.in_evidence)

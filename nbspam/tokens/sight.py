@@ -27,7 +27,7 @@ Tokens = dict[str, None]  # a set in order
 STUB_WORDS = 45
 
 
-class Sight:
+class TokensBySight:
     """The tokens of a message, by whether they are certain to be in plain sight."""
 
     def __init__(self, certain: Tokens, opening: list[str]) -> None:
@@ -71,7 +71,7 @@ class Sight:
             disputed += alternative.compare(self.certain, self.doubtful)
         return list(itertools.chain.from_iterable(self._opening)), disputed
 
-    def cut(self, max_tokens: int) -> bool:
+    def limit_tokens(self, max_tokens: int) -> bool:
         """Keep the first and last max_tokens / 2 tokens; return whether tokens were lost.
 
         Attachments' tokens then fill up to max_tokens; leaving some of these out is not reported.

@@ -163,9 +163,9 @@ WORD_LIMIT = 30
 # Searching for long runs takes a sixth of the time of measuring all words' lengths.
 _RUNS, _LONG_RUN = b"a" * 32 + b" " + b"a" * 223, b"a" * (WORD_LIMIT + 1)
 _TRIGRAM = TRIGRAM.prefix
-# The first SHORT characters of a text without a mail's header (an SMS, a row of a table) have extra
+# The first 400 characters of a text without a mail's header (an SMS, a row of a table) have extra
 # tokens: every word as written, signs, and character trigrams.
-SHORT = 400
+SHORT_TEXT_LENGTH = 400
 
 
 def readable(text: str) -> tuple[Text, set[str]]:
@@ -355,9 +355,9 @@ _host_names = Memo(_names_of_host, limit=1 << 12)
 #
 # Digits are 0.  Scripts without spaces (Chinese, Thai) are split into pairs.
 
-_FIRST, _ALL = 500, 12_000  # characters
-_BLANKS = 4  # _FIRST characters without blanks are searched in _BLANKS times as many characters
-_CUT, _CUT_SIGNS = 5, 12
+_PIECES_LENGTH, _SIGNS_LENGTH = 500, 12_000  # characters
+_BLANKS = 4  # the first characters without blanks are searched in _BLANKS times as many
+_PIECE_LENGTH, _SIGN_RUN_LENGTH = 5, 12
 # The letters that `_LETTERS` matches, including ¹ and ½.
 _LETTER_BYTES = bytes(b for b, c in enumerate(WESTERN) if c.isalnum() and not c.isdecimal())
 _LOWER_BYTES = WESTERN.lower().encode("cp1252", "replace").translate(DIGIT_BYTES)
@@ -370,24 +370,24 @@ def opening_tokens(texts: Iterable[str]) -> dict[str, None]:
 
     texts: the Subject, and the text of each part in plain sight.
     """
-    text = " ".join(texts)[:_ALL]
+    text = " ".join(texts)[:_SIGNS_LENGTH]
     data = western_bytes(text)
-    n_searched = _BLANKS * _FIRST
+    n_searched = _BLANKS * _PIECES_LENGTH
     if data is None:
         lower = text[:n_searched].lower()
         left = _DIGIT.sub("0", _MARKS.sub("", _LETTERS.sub("", text)))
     else:
         lower = data[:n_searched].translate(_LOWER_BYTES).decode("cp1252")
         left = data.translate(DIGIT_BYTES, _LETTER_BYTES).decode("cp1252")
-    first = " ".join(lower[: 2 * _FIRST].split())
-    if len(first) <= _FIRST:  # many blanks
+    first = " ".join(lower[: 2 * _PIECES_LENGTH].split())
+    if len(first) <= _PIECES_LENGTH:  # many blanks
         first = " ".join(lower.split())
-    pieces = first[:_FIRST].split()
+    pieces = first[:_PIECES_LENGTH].split()
     if data is None:
         pieces = [part for piece in pieces for part in split_unspaced(piece)]
-        pieces = [_DIGIT.sub("0", piece[:_CUT]) for piece in pieces]
+        pieces = [_DIGIT.sub("0", piece[:_PIECE_LENGTH]) for piece in pieces]
     prefix, signs = OPENING_PIECE.prefix, f"{OPENING_PIECE.prefix}!"
-    tokens = [prefix + piece[:_CUT] for piece in pieces]
+    tokens = [prefix + piece[:_PIECE_LENGTH] for piece in pieces]
     # Two thirds of the runs of signs are repeated.
-    tokens += [signs + run[:_CUT_SIGNS] for run in dict.fromkeys(left.split())]
+    tokens += [signs + run[:_SIGN_RUN_LENGTH] for run in dict.fromkeys(left.split())]
     return dict.fromkeys(tokens)

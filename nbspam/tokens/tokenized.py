@@ -15,8 +15,8 @@ from nbspam.tokens import text as plain_text
 from nbspam.tokens.disguises import VISIBLE_SHAPE, undo_tricks, western_table
 from nbspam.tokens.headers import header_tokens, subject_of
 from nbspam.tokens.kinds import COLLECTED_BY, clipped_count, log_scale, percentage
-from nbspam.tokens.sight import Sight
-from nbspam.tokens.text import SHORT, Text, VisibleText, readable, text_tokens
+from nbspam.tokens.sight import TokensBySight
+from nbspam.tokens.text import SHORT_TEXT_LENGTH, Text, VisibleText, readable, text_tokens
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
     from nbspam.reading.senders import ListedSender, SenderLists
@@ -60,7 +60,7 @@ def message_tokens(
     # Mail software may change the order of a header's fields, but not of a text's words.
     subject = subject_of(message.headers) if is_mail else ""
     of_header = sorted(header_tokens(message.headers, subject)) if is_mail else ()
-    sight = Sight(dict.fromkeys(of_header), [undo_tricks(subject)[0]] if is_mail else [])
+    sight = TokensBySight(dict.fromkeys(of_header), [undo_tricks(subject)[0]] if is_mail else [])
     for part in message.parts:
         if is_mail:
             (sight.doubtful if part.is_possibly_hidden else sight.certain).update(
@@ -79,11 +79,11 @@ def message_tokens(
         sight.add(part, text.text, seen | _text_tokens(text.text, is_mail), hidden)
     openings, disputed = sight.compare_versions()
     # The trigrams of a short text without headers already contain its first words and signs.
-    if is_mail or max(map(len, openings), default=0) > SHORT:
+    if is_mail or max(map(len, openings), default=0) > SHORT_TEXT_LENGTH:
         sight.certain |= plain_text.opening_tokens(openings)
     for version in disputed:
         sight.doubtful |= plain_text.opening_tokens(openings + version)
-    limits = message.limits | {"tokens"} if sight.cut(TOKENS_LIMIT) else message.limits
+    limits = message.limits | {"tokens"} if sight.limit_tokens(TOKENS_LIMIT) else message.limits
     tokens = sight.certain | dict.fromkeys(f"limit:{name}" for name in sorted(limits))
     if possibly_hidden is not None:
         possibly_hidden |= sight.doubtful.keys() - tokens.keys()
@@ -93,7 +93,7 @@ def message_tokens(
 def _text_tokens(text: str, is_mail: bool) -> dict[str, None]:
     tokens = text_tokens(text)
     if not is_mail:
-        tokens |= dict.fromkeys(plain_text.short_text_tokens(text.lstrip()[:SHORT]))
+        tokens |= dict.fromkeys(plain_text.short_text_tokens(text.lstrip()[:SHORT_TEXT_LENGTH]))
     return tokens
 
 
@@ -243,7 +243,7 @@ def repeated_tokens(texts: Sequence[VisibleText], is_mail: bool) -> dict[str, in
         counted.update(itertools.chain.from_iterable(map(target_tokens, part.targets or ())))
         counted.update(plain_text.repeated_text_tokens(part.text))
         if not is_mail:
-            counted.update(plain_text.short_text_tokens(part.text.lstrip()[:SHORT]))
+            counted.update(plain_text.short_text_tokens(part.text.lstrip()[:SHORT_TEXT_LENGTH]))
     return {token: n for token, n in counted.items() if n > 1}
 
 

@@ -109,12 +109,12 @@ def test_a_prediction_by_hand():
     b_x = 0.1 + group.strongest + 2 * group.sum + 0.5 * group.strong + 0.2 * group.length
     doubt = CALIBRATION_DOUBT * sum(v * v for v in x) / 4 + COUNT_DOUBT * b_x**2 / 30
     kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
-    margin = 1 / (1 + (100 / CAUTION_HALVED_AT) ** 2)
+    caution = 1 / (1 + (100 / CAUTION_HALVED_AT) ** 2)
     prior = math.log(30.5 / 100.5)
-    move = kappa * b_x - margin - prior
+    move = kappa * b_x - caution - prior
     assert 0 < move < 0.5 * 5
     actual = predict(calibration, invert(calibration.precision), x, (group,), sizes)
-    assert actual.log_odds == close(kappa * b_x - margin)
+    assert actual.log_odds == close(kappa * b_x - caution)
     assert (actual.shift_factor, actual.logit_scale) == (1, close(kappa))
     assert actual.inputs == x
 
@@ -178,11 +178,11 @@ def test_the_prior_is_that_of_the_messages_and_half_one_on_both_sides(sizes):
 @given(SIZES, st.integers(1, 1000))
 def test_the_margin_falls_with_the_ham_learned_alone(sizes, more):
     own, others = sizes
-    assert 0 < sizes.margin <= 1
-    assert ClassSizes(own, others + more).margin < sizes.margin
-    assert ClassSizes(own + more, others).margin == sizes.margin
-    assert (ClassSizes(5, 0).margin, ClassSizes(5, 200).margin) == (1, 0.5)
-    assert ClassSizes(5, 100_000).margin < 1e-5
+    assert 0 < sizes.caution <= 1
+    assert ClassSizes(own, others + more).caution < sizes.caution
+    assert ClassSizes(own + more, others).caution == sizes.caution
+    assert (ClassSizes(5, 0).caution, ClassSizes(5, 200).caution) == (1, 0.5)
+    assert ClassSizes(5, 100_000).caution < 1e-5
 
 
 @given(

@@ -29,7 +29,7 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.learner import Learner
 from nbspam.learning.settings import empty_metadata
 from nbspam.reading.message import parse_text
-from nbspam.tokens.kinds import NAMES
+from nbspam.tokens.kinds import TRAIT_NAMES
 from nbspam.tokens.tokenized import tokenize
 
 
@@ -228,7 +228,7 @@ def test_left_out_is_retrained_on_longer_messages(kind, scoring):
             message(
                 classes[i % len(classes)],
                 {f"w{j}": int(n) for j, n in enumerate(chance.poisson(0.5 + i % 2, 40)) if n},
-                chance.integers(0, 80, len(NAMES)).tolist(),
+                chance.integers(0, 80, len(TRAIT_NAMES)).tolist(),
                 i,
             )
             for i in range(24)
@@ -269,7 +269,7 @@ def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
         message(
             TWO[i % 2],
             {f"w{j}": int(n) for j, n in enumerate(chance.poisson(0.5 + i % 2, 20)) if n},
-            (chance.integers(0, 20, len(NAMES)) + 8 * (i % 2)).tolist(),
+            (chance.integers(0, 20, len(TRAIT_NAMES)) + 8 * (i % 2)).tolist(),
             i,
         )
         for i in range(30)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logs import fields, log_daemon
 
-from nbspam.serving.log import STDERR, SYSLOG, LogEntry, can_log, make_handler, sanitize
+from nbspam.serving.log import STDERR, SYSLOG, LogEntry, has_syslog, make_handler, sanitize
 
 WHOLE = LogEntry(
     action="classify",
@@ -112,7 +112,7 @@ def test_what_is_not_there_is_not_waited_for(tmp_path, logged):
     for path in ("none", "file", "x" * 300):  # the last is too long for a socket
         handler = logged(SYSLOG, str(tmp_path / path))
         WHOLE.log()
-        assert not can_log(handler)
+        assert not has_syslog(handler)
 
 
 def test_a_daemon_that_does_not_read_is_not_waited_for(daemon, logged):

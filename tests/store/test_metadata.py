@@ -39,7 +39,7 @@ from nbspam.store.metadata import (
     load_histograms,
     load_metadata,
 )
-from nbspam.tokens.kinds import NAMES
+from nbspam.tokens.kinds import TRAIT_NAMES
 from nbspam.tokens.tokenized import NAME, TOKENIZER_VERSION
 
 GOLDEN = Path(__file__).parents[1] / "golden/store/trait-damages.txt"
@@ -254,7 +254,8 @@ HISTOGRAM = st.dictionaries(st.integers(0, 999), st.integers(1, 100), max_size=8
 # Few are drawn; each trait and class has one of them.
 DRAWN = st.lists(HISTOGRAM, min_size=1, max_size=5).map(
     lambda some: tuple(
-        tuple(some[(i + k) % len(some)] for k in range(len(CLASSES))) for i in range(len(NAMES))
+        tuple(some[(i + k) % len(some)] for k in range(len(CLASSES)))
+        for i in range(len(TRAIT_NAMES))
     )
 )
 
@@ -276,9 +277,9 @@ def test_histograms_survive_being_written_and_read_whatever_the_order(histograms
 
 
 def test_histograms_as_they_are_written():
-    histograms = ({12: 1, 14: 3}, {}), *((({0: 2}, {7: 1}),) * (len(NAMES) - 1))
+    histograms = ({12: 1, 14: 3}, {}), *((({0: 2}, {7: 1}),) * (len(TRAIT_NAMES) - 1))
     written = dump_histograms(histograms, CLASSES)
-    assert tuple(written) == NAMES
+    assert tuple(written) == TRAIT_NAMES
     assert written["characters"] == {
         "ham": {"lowest": 12, "counts": [1, 0, 3]},
         "spam": {"lowest": 0, "counts": []},
@@ -291,7 +292,7 @@ def test_histograms_of_no_message_and_of_no_traits():
     for n in (2, 3):
         settings = ModelSettings(tuple("abc"[:n]), "b", 1, traits=KERNEL)
         empty = empty_state(settings, ()).trait_histograms
-        assert empty == (({},) * n,) * len(NAMES)
+        assert empty == (({},) * n,) * len(TRAIT_NAMES)
         assert histograms_again(empty, "abc"[:n], (0,) * n) == empty
 
 
@@ -299,7 +300,7 @@ def test_histograms_of_no_message_and_of_no_traits():
 
 
 def whole():
-    histograms = ((({3: 2, 5: 1}, {4: 2}),)) * len(NAMES)
+    histograms = ((({3: 2, 5: 1}, {4: 2}),)) * len(TRAIT_NAMES)
     return json.loads(json.dumps(dump_histograms(histograms, CLASSES)))
 
 
@@ -366,4 +367,4 @@ def test_an_older_model_may_have_other_traits(fields):
         return
     found = load_histograms(fields, CLASSES, (4, 2), is_older=True)
     known = {3: 2, 5: 1}, {4: 2}
-    assert found == tuple(known if name in fields else ({}, {}) for name in NAMES)
+    assert found == tuple(known if name in fields else ({}, {}) for name in TRAIT_NAMES)

@@ -109,12 +109,14 @@ def test_the_page_on_tokens_names_every_trait_its_scale_and_who_heeds_it():
 
 
 WANTED = TokenizerOutputs(traits=True)
-NONE = dict.fromkeys(kinds.NAMES, 0)
+NONE = dict.fromkeys(kinds.TRAIT_NAMES, 0)
 
 
 def traits_of(message):
     """Return a parsed message's traits by name."""
-    return dict(zip(kinds.NAMES, tokenize(message, outputs=WANTED).extras.traits, strict=True))
+    return dict(
+        zip(kinds.TRAIT_NAMES, tokenize(message, outputs=WANTED).extras.traits, strict=True)
+    )
 
 
 def of_text(text):
@@ -281,4 +283,6 @@ def test_the_fast_path_counts_as_the_other_does(text):
 
 def test_the_evidence_heeds_what_the_text_is_like():
     of_the_form = {"links", "html", "hops"}
-    assert {kinds.NAMES[i] for i in kinds.IN_EVIDENCE} == set(kinds.NAMES) - of_the_form
+    assert {kinds.TRAIT_NAMES[i] for i in kinds.EVIDENCE_TRAITS} == set(
+        kinds.TRAIT_NAMES
+    ) - of_the_form

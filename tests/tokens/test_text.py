@@ -10,7 +10,7 @@ from one_case import each
 from nbspam.tokens import text as plain_text
 from nbspam.tokens.disguises import western_bytes
 from nbspam.tokens.text import (
-    SHORT,
+    SHORT_TEXT_LENGTH,
     Memo,
     link_tokens,
     readable,
@@ -91,7 +91,7 @@ def test_words_and_pairs_of_neighbours_and_what_a_short_text_has_besides():
     }
     for text in ("", "   ", "\n\t"):
         assert len(short_text_tokens(text)) <= 1
-    assert 160 * 2 < SHORT < 1000  # longer than an SMS, and shorter than a mail
+    assert 160 * 2 < SHORT_TEXT_LENGTH < 1000  # longer than an SMS, and shorter than a mail
 
 
 def test_a_text_is_cut_once_for_its_tokens_and_for_how_often_they_occur():

@@ -10,7 +10,7 @@ from one_case import each
 
 from nbspam.reading import mail as mbox
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.tokens.text import SHORT, undo_letter_spacing, words_of
+from nbspam.tokens.text import SHORT_TEXT_LENGTH, undo_letter_spacing, words_of
 from nbspam.tokens.tokenized import (
     TokenizedMessage,
     TokenizerOutputs,
@@ -95,10 +95,10 @@ def test_trigrams_written_words_and_signs_of_a_short_text_alone():
     assert some(times, "tri:") == {"tri:_wi": 3, "tri:win": 3, "tri:in_": 3, "tri:n_w": 2}
     assert some(times, "case:", "sign:") == {"case:Win": 2, "sign:$": 2}
     assert some(of_mail("Win Win WIN $$"), "tri:", "case:", "sign:") == {}
-    times = of_text("ab " * SHORT)
-    assert times["ab"] == SHORT
+    times = of_text("ab " * SHORT_TEXT_LENGTH)
+    assert times["ab"] == SHORT_TEXT_LENGTH
     # Of the first 400 characters, and a blank at each end: as often as a word begins among them.
-    assert times["tri:_ab"] == SHORT // 3
+    assert times["tri:_ab"] == SHORT_TEXT_LENGTH // 3
 
 
 @each(
