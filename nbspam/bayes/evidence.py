@@ -273,7 +273,7 @@ def group_shares(
 # too: about as often as a learned mail is the only mail of its domain (Good 1953, "The population
 # frequencies of species").  So if the user's provider has a new name for each mail, no mail is
 # doubted.
-_MAILS_HALF_DOUBT, _NEW_DOMAINS_HALF_DOUBT = 2.0, 0.1
+_MAILS_HALF_DOUBT, _NEW_HALF_DOUBT = 2.0, 0.1
 
 
 class DomainCounts(NamedTuple):
@@ -299,5 +299,4 @@ class DomainCounts(NamedTuple):
 
     @property
     def _rarity(self) -> float:
-        new = (self.n_single + 1) / (self.mails + 1)
-        return _NEW_DOMAINS_HALF_DOUBT / (_NEW_DOMAINS_HALF_DOUBT + new)
+        return _NEW_HALF_DOUBT / (_NEW_HALF_DOUBT + (self.n_single + 1) / (self.mails + 1))

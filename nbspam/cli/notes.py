@@ -64,8 +64,7 @@ def counts_words(metadata: Metadata) -> str:
     sizes = metadata.by_class(metadata.learned.messages)
     by_class = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
     messages = format_count(sum(sizes.values()), "message")
-    tokens = format_count(metadata.n_tokens, "token")
-    return f"{messages} ({by_class}), {tokens}"
+    return f"{messages} ({by_class}), {format_count(metadata.n_tokens, 'token')}"
 
 
 def counts_json(metadata: Metadata) -> dict[str, object]:

@@ -507,11 +507,17 @@ class EvidenceRule:
     def terms(self, known: KnownTokens, extras: TokenExtras, score: Score, k: int) -> Terms:
         """Return the terms of class k against the other classes; known: as in `SumRule.terms`.
 
-        Each calibration adds its constants and its words' shares, times its weight in the blend.
-        A group's words share the nats that the group's sums add, in proportion to their weights.
+        Each calibration adds these nats, times its weight in the blend:
+
+            constants[CALIBRATION]  its constant
+            constants[LENGTH]       its term for the length
+            constants[CAUTION]      - shift_factor x caution
+            constants[PRIOR]        (1 - shift_factor) x the prior's log-odds
+            shares of words         the sum of the group's features, by the words' weights
+            shares of traits        the trait feature, by the traits' weights
         """
         i = self._scored.index(k)
-        evidences, tau = score.evidences[i], score.trust
+        features, tau = score.evidences[i], score.trust
         weights = [self.weights(row)[i] for _, row in known]
         channels = [
             HOST
@@ -522,13 +528,13 @@ class EvidenceRule:
         traits = [row[i] for row in self.trait_weights(extras.traits)]
         constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
         shares = [0.0] * (len(weights) + len(traits))
-        predictions = self.predictions(evidences, i, tau)
+        predictions = self.predictions(features, i, tau)
         for blend_weight, groups, fitted, prediction, inputs in zip(
-            self._blend_weights(evidences, predictions, tau),
+            self._blend_weights(features, predictions, tau),
             _GROUPS,
             self._learned.calibrations[i],
             predictions,
-            calibration.calibration_inputs(evidences),
+            calibration.calibration_inputs(features),
             strict=True,
         ):
             if not blend_weight:
