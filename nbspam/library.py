@@ -105,7 +105,7 @@ def train(
                 warn(guess)
         raise
     run.metadata = with_columns(run.metadata, columns)
-    run.fit()
+    run.fit(keep_tokens=False)
     model = UnsavedModel(run.write)
     return Filter(model)
 

@@ -317,7 +317,7 @@ def train_whole(
         )
         if not quiet:
             _note_separating_words(run)
-        run.fit()
+        run.fit(keep_tokens=fall_back is not None)
         if training.file_options.max_ham_blocked is not None:
             run.choose_cut_offs(training.file_options.max_ham_blocked)
         elif training.cut_off_options.is_given:

@@ -124,7 +124,7 @@ class ClusterRun(TrainingRun):
         """The tokens, in the order of the counts' columns."""
         return self._vocabulary
 
-    def _calibrate(self, apply: Apply) -> None:
+    def _calibrate(self, apply: Apply, keep_tokens: bool) -> None:
         if scoring_rule(self.metadata).is_calibrated:
             self._passes.start("scoring", len(self._items))
             options = self.metadata, self._fit.padding()
@@ -182,7 +182,7 @@ def _count(options: tuple[tuple[str, ...], bool], item: list[Corpus]) -> tuple[N
     """Count a batch's tokens; options: the classes, and whether the model counts tokens."""
     (classes, has_tokens), [corpus] = options, item
     counts = matrix.class_counts(corpus, _labels(corpus, classes), len(classes)) * has_tokens
-    return None, Table("\n".join(corpus.vocabulary), counts)
+    return None, Table(corpus.packed_vocabulary, counts)
 
 
 def _merge(_: None, tables: list[Table]) -> tuple[Any, ...]:
@@ -212,6 +212,7 @@ def _left_out(options: tuple[Metadata, Sequence[Floats]], item: list[Any]) -> li
     labels = _labels(corpus, metadata.settings.classes)
     traits = corpus.traits() if metadata.settings.has_traits else None
     learned = counts, corpus.channels(), copies
+    corpus.pack()
     return list(batch.left_out(metadata, corpus, labels, traits, *learned, padding))
 
 

@@ -1,8 +1,8 @@
 """Many messages in memory: a growing sparse matrix of token numbers, and one copy of each token.
 
-A message takes 4 bytes for each of its tokens (8 if repeats count), 16 for its digest, 28 for its
-place, label and traits, and the bytes of its source's name.  Each different token takes its text
-and about 110 bytes.  Adding messages one by one needs no numpy.
+A message takes 4 bytes for each of its tokens (8 if repeats count), 16 for its digest, 44 for its
+place, label, traits and source, and the bytes of its source's name.  While messages are added, each
+different token takes its text and about 110 bytes.  Adding messages one by one needs no numpy.
 """
 
 import itertools
@@ -30,6 +30,34 @@ _DIGEST_BYTES = 16
 NO_TRAITS = (-1,) * len(TRAITS)  # the traits of a message that was read without them
 
 
+class Texts:
+    """A growing list of texts in one piece of memory: 8 bytes a text instead of 57."""
+
+    def __init__(self) -> None:
+        self._text, self._ends = bytearray(), array("q", [0])
+
+    def append(self, text: str) -> None:
+        """Add a text."""
+        self._text += text.encode("utf-8", "surrogatepass")
+        self._ends.append(len(self._text))
+
+    def extend(self, other: "Texts") -> None:
+        """Add the texts of another list."""
+        start = len(self._text)
+        self._ends.extend([start + end for end in other._ends[1:]])
+        self._text += other._text
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, i: int) -> str:
+        first, last = self._ends[i], self._ends[i + 1]
+        return self._text[first:last].decode("utf-8", "surrogatepass")
+
+
 class Corpus:
     """Messages as rows of a growing sparse matrix, with entries 0/1 or numbers of occurrences.
 
@@ -45,15 +73,15 @@ class Corpus:
         self._ends = array("q", [0])  # the end of each row in _columns
         # One item per message, in the order of the rows.
         self.labels: list[str] = []
-        self.sources: list[str] = []
+        self.sources = Texts()
         self.excerpts: list[Excerpt] = []
         self._digests = bytearray()
         self._keys = array("Q")  # only for messages that came without their tokens
         self._traits = array("h")  # len(TRAITS) items per message
         # The tokens in the order of their columns, as far as they were needed.  _packed: tokens
-        # from another process, one per line.
+        # from another process, one per line, and their number.
         self._vocabulary: list[str] = []
-        self._packed: str | None = None
+        self._packed: tuple[str, int] | None = None
 
     @cached_property
     def column_of(self) -> defaultdict[str, int]:
@@ -61,7 +89,6 @@ class Corpus:
         tokens = self.vocabulary
         column_of = defaultdict[str, int](itertools.count(len(tokens)).__next__)
         column_of.update(zip(tokens, itertools.count()))
-        self._packed = None
         return column_of
 
     @classmethod
@@ -79,13 +106,17 @@ class Corpus:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for another process, with the tokens as one string."""
-        packed = self._packed or "\n".join(self.vocabulary) or None
+        n_tokens = self.shape[1]
+        packed = (self.packed_vocabulary, n_tokens) if n_tokens else None
         state = vars(self) | {"_packed": packed, "_vocabulary": []}
         state.pop("column_of", None)
         return state
 
     def pack(self) -> "Corpus":
-        """Keep the tokens as one string, a tenth of their memory; return the corpus."""
+        """Keep the tokens as one string, a tenth of their memory, until they are needed.
+
+        Returns the corpus.
+        """
         state = self.__getstate__()
         vars(self).clear()
         vars(self).update(state)
@@ -95,7 +126,9 @@ class Corpus:
         """Return the bytes that Dask moves and spills."""
         arrays = (self._columns, self._times, self._ends, self._traits)
         n_bytes = sum(len(values) * values.itemsize for values in arrays)
-        tokens = len(self._packed or "") + 150 * len(vars(self).get("column_of", ()))
+        tokens = len(self._packed[0] if self._packed else "") + 150 * len(
+            vars(self).get("column_of", ())
+        )
         return n_bytes + len(self) * _DIGEST_BYTES + tokens
 
     def add(self, message: TokenizedMessage) -> None:
@@ -122,7 +155,7 @@ class Corpus:
         import numpy as np
 
         self.labels += map(intern, other.labels)
-        self.sources += other.sources
+        self.sources.extend(other.sources)
         self.excerpts += other.excerpts
         self._digests += other._digests
         self._keys.extend(other._keys)
@@ -147,20 +180,24 @@ class Corpus:
             chosen._keys.extend(self._keys[i] for i in rows)
         return chosen
 
-    def close_vocabulary(self) -> None:
-        """Free the memory of `column_of`; no more messages can be added."""
-        self._vocabulary = self.vocabulary
-        self.column_of.clear()
-
     @property
     def vocabulary(self) -> list[str]:
         """The tokens, in the order of the matrix's columns."""
         if self._packed is not None:
-            return self._packed.split("\n")
+            self._vocabulary, self._packed = self._packed[0].split("\n"), None
         column_of = vars(self).get("column_of", ())
         if len(self._vocabulary) < len(column_of):
             self._vocabulary = list(column_of)
         return self._vocabulary
+
+    def drop_tokens(self) -> None:
+        """Free the tokens of the messages; the vocabulary and all else stay."""
+        self._columns, self._times = array("i"), array("i")
+
+    @property
+    def packed_vocabulary(self) -> str:
+        """The tokens, one per line."""
+        return "\n".join(self.vocabulary) if self._packed is None else self._packed[0]
 
     @property
     def digests(self) -> list[bytes]:
@@ -261,7 +298,7 @@ class Corpus:
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of messages and tokens, the rows and columns of the matrix."""
-        return len(self.labels), len(self.vocabulary)
+        return len(self.labels), self._packed[1] if self._packed else len(self.vocabulary)
 
     def without_times(self) -> "Corpus":
         """Return the same messages as a 0/1 matrix."""

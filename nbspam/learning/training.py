@@ -28,7 +28,7 @@ from nbspam.learning.batch import Apply, Fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.source import Note, Skips
-from nbspam.scoring.rules import EvidenceRule, separating_tokens
+from nbspam.scoring.rules import EvidenceRule, scoring_rule, separating_tokens
 from nbspam.scoring.verdict import Score
 from nbspam.store import model_file
 from nbspam.store.lookup import row_text, token_key
@@ -203,9 +203,10 @@ class TrainingRun:
         """Count all tokens and messages; raises TrainingError for fewer than two classes."""
         self._passes.start("counting", 0)
         corpus = self.corpus
-        corpus.close_vocabulary()
+        corpus.pack()  # frees the dictionary
         features = corpus.channels(), corpus.traits()
         self._fit = Fit(corpus, corpus.labels, self._settings, *features, keys=corpus.keys())
+        corpus.pack()
         self.metadata = self._fit.metadata
 
     @property
@@ -221,10 +222,15 @@ class TrainingRun:
         """Return the header words that separate the classes by themselves, with their counts."""
         counts = self._fit.counts
         places = separating_tokens(counts, self._fit.channels, self.metadata.learned.messages)
-        return [(self.vocabulary[j], tuple(counts[:, j].tolist())) for j in places]
+        vocabulary = self.vocabulary if len(places) else ()
+        return [(vocabulary[j], tuple(counts[:, j].tolist())) for j in places]
 
-    def fit(self) -> None:
-        """Score all messages, each left out, and fit the calibrations to the scores."""
+    def fit(self, keep_tokens: bool = True) -> None:
+        """Score all messages, each left out, and fit the calibrations to the scores.
+
+        keep_tokens: False frees the messages' tokens as soon as a calibrated rule has scored them,
+        and `messages` cannot be called any more.
+        """
         self._passes.start("scoring", 0)
         with ExitStack() as stack:
             apply: Apply = map
@@ -232,13 +238,17 @@ class TrainingRun:
                 from concurrent.futures import ThreadPoolExecutor
 
                 apply = stack.enter_context(ThreadPoolExecutor(self._executor.workers)).map
-            self._calibrate(apply)
+            self._calibrate(apply, keep_tokens)
         calibrations = self._fit.metadata.learned.calibrations
         learned = self.metadata.learned._replace(calibrations=calibrations)
         self.metadata = self.metadata._replace(learned=learned)
 
-    def _calibrate(self, apply: Apply) -> None:
-        self._fit.calibrate(apply)
+    def _calibrate(self, apply: Apply, keep_tokens: bool) -> None:
+        if scoring_rule(self.metadata).is_calibrated:
+            blocks = list(self._fit.left_out(apply))
+            if not keep_tokens:
+                self.corpus.drop_tokens()
+            self._fit.calibrate_to(blocks, apply)
 
     @cached_property
     def _ledger(self) -> tuple[Any, Any, Integers]:
