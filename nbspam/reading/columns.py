@@ -370,18 +370,12 @@ class _ColumnSearch(NamedTuple):
         aliases = [key for name in names if name for key in (name.lower(), column_key(name))]
         return next((keys.index(key) % len(self.names) for key in aliases if key in keys), None)
 
-    def find_required(self, name: str | None, first: Sequence[str]) -> int | None:
-        """Find the column that the user names; raises TableError if it does not exist.
-
-        first: the first row of a table without a header; may be a header with a mistyped name.
-        """
+    def find_required(self, name: str | None) -> int | None:
+        """Find the column that the user names; raises TableError if it does not exist."""
         if name is None or (column := self.find_named([name])) is not None:
             return None if name is None else column
-        names, row = self.names, [cell.strip() for cell in first]
-        if row and len(set(row)) == len(row) and all(len(cell) <= _NAME_SHOWN for cell in row):
-            names = row
         problem = f"{self.table}: there is no column {name!r}"
-        raise TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_quoted_names(names))
+        raise TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_quoted_names(self.names))
 
     def note(self, role: str, column: int, evidence: str, remedy: Remedy) -> None:
         """Note which column was chosen as label or text (the role), and by which evidence."""
@@ -431,17 +425,15 @@ class _ColumnSearch(NamedTuple):
     def text(self, label: int | None) -> int | None:
         """Find the text column; raises TableError if no column or two columns read like texts."""
         others = [i for i in range(len(self.names)) if i != label]
+        others = [i for i in others if any(map(str.strip, self.contents[i]))] or others
         if len(others) < 2 and not any(map(self._is_nested, others)):
             return next(iter(others), None)
-        others = [i for i in others if any(map(str.strip, self.contents[i]))] or others
         scores = {i: _text_score(self.names[i], self.contents[i]) for i in others}
         best = max(others, key=lambda i: scores[i])
         is_text, is_named, may_be_text, order, worth = scores[best]
         if self._is_nested(best):
             problem = f"{self.table}: column {self.names[best]!r} has objects or lists"
             raise self.failure(problem, Remedy.NAME_THE_TEXT, [best])
-        if len(others) < 2:
-            return best
         rivals = [i for i in others if i != best and scores[i][:2] == (is_text, is_named)]
         if is_text and is_named:
             near = [i for i in rivals if order - scores[i][3] < len(TEXT_NAMES) // 2]
@@ -490,12 +482,10 @@ def find_columns(
     source: Input,
     header: Sequence[str] | None,
     sample: Sequence[Sequence[str]],
-    first: Sequence[str] = (),
 ) -> Columns:
     """Find the columns of a table, and note uncertain choices.
 
     header: the column names; None without a header.
-    first: the first row of a table without a header.
     Raises TableError when a column that the user names is missing, when a required label column is
     missing, or when two columns are equally likely.
     """
@@ -505,8 +495,8 @@ def find_columns(
     whole = [row for row in sample if len(row) == width or not any(row[width:])]
     rows = whole if 10 * len(whole) >= len(sample) else sample
     search = _ColumnSearch(source, names, columns_of(rows, len(names)))
-    text = search.find_required(options.text_column, first)
-    label = search.find_required(options.label_column, first)
+    text = search.find_required(options.text_column)
+    label = search.find_required(options.label_column)
     learned = options.learned if header else ()
     if learned:
         text = search.find_named([name for name, _ in learned]) if text is None else text

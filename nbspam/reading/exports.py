@@ -53,7 +53,7 @@ def _join_surrogates(match: re.Match[str]) -> str:
 
 
 def _parse_sms(lines: Iterator[str]) -> Iterator[str]:
-    """Yield the texts; raises SourceError for invalid XML and for declared entities."""
+    """Yield the texts; raises SourceError for invalid XML."""
     from xml.parsers import expat
 
     found: list[str] = []
@@ -62,12 +62,9 @@ def _parse_sms(lines: Iterator[str]) -> Iterator[str]:
         if name == "sms" or (name == "part" and attributes.get("ct") == "text/plain"):
             found.append(attributes.get("body" if name == "sms" else "text", ""))
 
-    def on_entity(*_: object) -> None:
-        raise SourceError("declares entities, which no backup does")
-
     # the lines are decoded already, whatever the XML declaration says
     parser = expat.ParserCreate("utf-8")
-    parser.StartElementHandler, parser.EntityDeclHandler = on_element, on_entity
+    parser.StartElementHandler = on_element
     try:
         for line in lines:
             text = _REFERENCE.sub(_check_reference, _SURROGATES.sub(_join_surrogates, line))

@@ -237,7 +237,6 @@ ONE_MESSAGE = SourceKind(read_one, "one message has no labels")
 
 # Folders: one message per file
 
-_DEPTH_LIMIT = 100  # folders inside one another
 _MH_LIMIT = 10_000_000  # the highest number of a message
 
 
@@ -381,9 +380,7 @@ _SIDE_FILE = SourceKind(_note_side_file)
 _TABLE = SourceKind(_read_table)
 
 
-def _read_files(
-    folder: Input, root: str, visited: set[Path], depth: int = 0
-) -> Iterator[RawMessage]:
+def _read_files(folder: Input, root: str, visited: set[Path]) -> Iterator[RawMessage]:
     """Yield the files of a folder and its sub-folders, sorted by name, without dot files.
 
     root: the real path of the source.
@@ -393,9 +390,6 @@ def _read_files(
     real = path.resolve()
     if real in visited:
         skips(str(path), "the link leads to a folder that was read already")
-        return
-    if depth > _DEPTH_LIMIT:
-        skips(str(path), f"the folder is more than {_DEPTH_LIMIT} folders deep")
         return
     visited.add(real)
     if parts := _maildir_parts(path):
@@ -421,7 +415,7 @@ def _read_files(
         entry = folder.entry(path)
         if is_folder:
             try:
-                yield from _read_files(entry, root, visited, depth + 1)
+                yield from _read_files(entry, root, visited)
             except PermissionError as error:
                 skips(entry.name, f"the folder cannot be read ({error.strerror})")
         elif path.is_file():
@@ -430,8 +424,8 @@ def _read_files(
                 is_box = should_note and is_mbox(entry.sample) and count_separators(entry.sample)
             except OSError:  # the reader of the message will report it
                 kind, is_box = MAIL, False
-            is_unread = options.seen and not has_read_flags and not is_mail_store_file(path.name)
-            if is_unread and kind is not MBOX:
+            lacks_flags = not has_read_flags and kind is not MBOX
+            if options.seen and lacks_flags and not is_mail_store_file(path.name):
                 raise _not_recorded_error(folder.path)
             if kind is not MAIL:
                 yield from kind.read(entry)

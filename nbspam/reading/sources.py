@@ -8,7 +8,6 @@ it looks like many messages.
 """
 
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -246,11 +245,8 @@ class Source(Input):
             if error.errno == 0:  # a damaged archive
                 remedy = "get a whole copy of it, or unpack it first"
             raise SourceError(f"{name}: {problem} ({error.strerror}); {remedy}") from error
-        except UnicodeError as error:
-            problem = f"{self.title}: is not in that encoding ({error})"
-            raise SourceError(problem, Remedy.NAME_ENCODING) from error
-        except LookupError as error:
-            if "encoding" not in str(error):
+        except (LookupError, UnicodeError) as error:
+            if isinstance(error, LookupError) and "encoding" not in str(error):
                 raise
             raise SourceError(f"{self.title}: {error}", Remedy.NAME_ENCODING) from error
 
@@ -258,8 +254,6 @@ class Source(Input):
 def _read_stream(source: Input) -> Iterator[RawMessage]:
     """Yield the one message of standard input or a pipe; note if it looks like many messages."""
     for raw in read_one(source):
-        if raw.content == b"" and source.name == STDIN and sys.stdin.buffer.isatty():
-            raise SourceError("no message was typed; type one, or give a file or a pipe")
         first = raw.content[:SAMPLE_BYTES] if isinstance(raw.content, bytes) else b""
         if first.startswith(b"From "):
             may_be_many = b"\nFrom " in first

@@ -174,9 +174,8 @@ def plan_of(source: Input, header: list[str] | None, sample: list[TableRow]) -> 
             f"{name}: no row can be read in it; give a table with a label and a text in each row"
         )
     cells = [row for _, row in sample]
-    first = () if header else cells[0]
     if header is None and (place := header_rows.header_row_index(source, cells)) is not None:
-        header_line, first = sample[place][0], ()
+        header_line = sample[place][0]
         header = [cell.strip(" \ufeff\t") for cell in cells[place]]
         # Kaggle's `v1,v2,,,`: the empty cells are columns into which texts continue
         while header and not header[-1]:
@@ -184,7 +183,7 @@ def plan_of(source: Input, header: list[str] | None, sample: list[TableRow]) -> 
         cells = cells[place + 1 :]
         if header_rows.has_row_names(header, cells):
             header = ["", *header]
-    table_columns = columns.find_columns(source, header, cells, first)
+    table_columns = columns.find_columns(source, header, cells)
     number, label_number, width = table_columns.text, table_columns.label, table_columns.width
     wide = [line for line, row in sample if line > header_line and any(row[width:])]
     is_guess = not table_columns.values and (label_number is None or number < width - 1)
@@ -363,8 +362,6 @@ def _document_table(document: Any, source: Input) -> MemoryTable:
         if source.require_labels and not any("label" in row for row in messages):
             raise TableError(f"{name}: is an exported chat, without labels", Remedy.GIVE_LABEL)
         document = [row for row in messages if any(map(row.get, _CHAT_TEXT_FIELDS))]
-        if not document:
-            raise TableError(f"{name}: is an exported chat, and no message in it has a text")
     elif isinstance(document, dict):
         data, values = document.get("data"), list(document.values())
         kinds = {*map(type, values)}

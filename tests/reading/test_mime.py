@@ -122,6 +122,9 @@ def inner(multipart, sign=b"c"):
 def test_what_is_in_a_doubtful_part_is_doubtful():
     message = b"Content-Type: message/rfc822\n\nSubject: in\n" + inner(mixed(PLAIN, CODED))
     assert doubts(PLAIN, message) == [False, True, True, True]
+    message = b"Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n"
+    message += base64.encodebytes(b"Subject: in\n\nwords\n")
+    assert texts(mixed(message)) == ["in", "words\n"]
     attached = b"Content-Disposition: attachment\n" + inner(mixed(PLAIN, CODED))
     assert doubts(PLAIN, attached) == [False, True, True]
     assert doubts(CODED, inner(mixed(PLAIN, CODED)), kind=b"related") == [False, True, True]

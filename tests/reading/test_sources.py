@@ -314,7 +314,10 @@ def test_the_first_file_of_a_folder_that_looks_like_an_mbox_is_told(tmp_path):
     )
 
 
-@each("encoding, said", [("martian", "unknown encoding: martian"), ("hex", ".*text encoding.*")])
+@each(
+    "encoding, said",
+    [("martian", "unknown encoding: martian"), ("hex", ".*text encoding.*"), ("idna", ".*idna.*")],
+)
 def test_encoding_that_nobody_knows(encoding, said, tmp_path):
     put(tmp_path, "a.tsv", content=b"ham\tx\n")
     options = ReadingOptions(TableOptions(encoding=encoding))

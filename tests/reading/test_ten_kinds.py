@@ -73,6 +73,7 @@ KINDS = {
         ("a.csv", rows("{t},{l},{o}", "text,label_a,label_b", "0", "1"), "each of 'label_a', 'label_b' may be the label", ""),
         ("a.csv", rows("{o},{t},{l}", "final_label,text,annotator1_label", "0", "1"), "each of 'final_label', 'annotator1_label' may", ""),
         ("a.csv", rows("{t},{l}", "text,flagged", "0", "1"), [(str(int(v == "spam")), t) for v, t in PAIRS], "'flagged' (by content: 0, 1)"),
+        ("a.csv", rows("{t},{l},{o}", "text,whoTarget,offensive", "0", "1"), [(str(int(v == "spam")), t) for v, t in PAIRS], "('offensive' may be it, too)"),
         ("a.csv", rows("{t},{l},{o}", "text,target,class", "0", "1"), "each of 'class', 'target' may be the label", ""),
     ],
     "a source may be a table of one class": [
@@ -87,6 +88,7 @@ KINDS = {
         ("=ham a.xml", smses(element="<sms\n  body = '{t}'\n  name='a > b'\n/>"), ONE, "is an SMS backup"),
         ("=ham a.xml", smses(element='<mms><parts><part ct="text/plain" text="{t}"/><part ct="image/png" data="AA"/></parts></mms>'), ONE, "is an SMS backup"),
         ("=ham a.xml", smses(end=""), ONE, "is an SMS backup"),
+        ("=ham a.xml", smses(element='<sms body="{t}&#55357;&#0;" />'), [("ham", f"{t}\ufffd\ufffd") for t in HAM], "is an SMS backup"),
         ("=ham a.xml", "<?xml version='1.0'?><calls count='1'><call number='1'/></calls>", [], "there is no message in it"),
         ("=ham a.txt", chat("5/1/24, 9:{m} AM - "), ONE, "is a WhatsApp chat"),
         ("=ham a.txt", chat("[05.01.24, 09:{m}:33] "), ONE, "is a WhatsApp chat"),
