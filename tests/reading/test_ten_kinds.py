@@ -57,6 +57,7 @@ KINDS = {
         ("a.tsv", rows("tweet\t{l}\t{t}").replace('"', ""), ALL, "text: column '3' (by content)"),
         ("a.csv", "ham,message\n" + rows("{l},{t}"), [("ham", "message"), *ALL], "is a message"),
         ("a.csv", rows("{i},{l},{t}", "nr,kind,wording"), ALL, "names the columns"),
+        ("a.csv", rows("{l},{t}", "0,1", "0", "1"), [(str(int(v == "spam")), t) for v, t in PAIRS], "names the columns (0, 1)"),
         ("a.csv", rows("{t},{l}", "body,spam"), [("spam", "body"), *ALL], "(body, spam) is a message: 'spam' occurs again"),
     ],
     "an answer is not a class name": [
