@@ -76,7 +76,7 @@ class TokensBySight:
 
         Attachments' tokens then fill up to max_tokens; leaving some of these out is not reported.
         """
-        tokens = self.certain | self.doubtful
+        tokens = self.certain | self.doubtful if self.doubtful else self.certain
         n_lost = len(tokens) - max_tokens
         if n_lost > 0:
             ordered = list(tokens)

@@ -76,7 +76,8 @@ def message_tokens(
             texts.append(text)
         if text.hidden:
             hidden |= _text_tokens(text.hidden, is_mail)
-        sight.add(part, text.text, seen | _text_tokens(text.text, is_mail), hidden)
+        shown = _text_tokens(text.text, is_mail)
+        sight.add(part, text.text, seen | shown if seen else shown, hidden)
     openings, disputed = sight.compare_versions()
     # The trigrams of a short text without headers already contain its first words and signs.
     if is_mail or max(map(len, openings), default=0) > SHORT_TEXT_LENGTH:
@@ -84,10 +85,12 @@ def message_tokens(
     for version in disputed:
         sight.doubtful |= plain_text.opening_tokens(openings + version)
     limits = message.limits | {"tokens"} if sight.limit_tokens(TOKENS_LIMIT) else message.limits
-    tokens = sight.certain | dict.fromkeys(f"limit:{name}" for name in sorted(limits))
+    tokens = sight.certain
+    tokens |= dict.fromkeys([f"limit:{name}" for name in sorted(limits)])
     if possibly_hidden is not None:
-        possibly_hidden |= sight.doubtful.keys() - tokens.keys()
-    return (tokens | sight.doubtful).keys()
+        possibly_hidden.update([token for token in sight.doubtful if token not in tokens])
+    tokens |= sight.doubtful
+    return tokens.keys()
 
 
 def _text_tokens(text: str, is_mail: bool) -> dict[str, None]:
@@ -247,6 +250,9 @@ def repeated_tokens(texts: Sequence[VisibleText], is_mail: bool) -> dict[str, in
     return {token: n for token, n in counted.items() if n > 1}
 
 
+_LEFT_OUT = dict.fromkeys(map(ord, " \t\r\n>"))
+
+
 def digest_of(
     tokens: Iterable[str],
     headers: list[Header],
@@ -272,7 +278,7 @@ def digest_of(
     subject = subject_of(headers)
     identity = identity_of(headers, subject)
     # White space and the quotes of an mbox differ from folder to folder.
-    text = identity or (subject + "".join(texts)).translate(dict.fromkeys(map(ord, " \t\r\n>")))
+    text = identity or (subject + "".join(texts)).translate(_LEFT_OUT)
     known = blake2b(text.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES)
     if not headers:
         lines = ["", *tokens, *(f"{times[token]} {token}" for token in sorted(times))]
@@ -412,7 +418,7 @@ def tokenize(
     extras, excerpt = NO_EXTRAS, None
     if texts is not None:
         times = repeated_tokens(texts, bool(message.headers)) if outputs.times else {}
-        if not LIMITS.isdisjoint(tokens):  # some tokens may be left out
+        if not tokens.isdisjoint(LIMITS):  # some tokens may be left out
             times = {token: n for token, n in times.items() if token in tokens}
         extras = TokenExtras(times, message_traits(message, texts) if outputs.traits else ())
         if outputs.excerpt:
