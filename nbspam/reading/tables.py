@@ -234,7 +234,7 @@ _FILES = {
     "xlsx": ("an Excel workbook", "openpyxl", "excel"),
 }
 _PARQUET_ROWS = 1000  # in memory at a time
-_GROUP_BYTES = 256 << 20  # unpacked; a worker keeps one row group in memory
+_BUFFER_BYTES = 1 << 20  # a row group is not read whole
 _RANGE_BYTES = 128 << 10  # unpacked; the rows that a worker tokenizes at a time
 _SHEET_ROWS = 1 << 20  # the most rows of a sheet in Excel
 # the fields of Telegram, of Discord and others, of QKSMS
@@ -431,31 +431,44 @@ class RowRange(RawMessage):
     columns: Columns
     require_labels: bool
     group: int
+    size: int  # rows of each range but the last
     rows: range  # in the row group
     first: int  # the number of the first row in the file
 
     def messages(self, skips: Skips) -> Iterator[RawMessage]:
         """Read the rows; raises OSError, and TableError."""
-        part = _row_group(self.content, self.group).slice(self.rows.start, len(self.rows))
-        _, values = frame_table(_parquet_frame(part))
+        _, values = frame_table(_parquet_frame(self._read()))
         source = Input(self.source, ReadingOptions(), skips, self.label, self.require_labels)
         table_rows = enumerate(map(rows.Cells.of, values), self.first)
         return TablePlan(source, self.columns).messages(table_rows, self.source)
 
+    def _read(self) -> Any:
+        """Return the rows; reads the row group on from the rows that were read last."""
+        for _ in range(2):  # once more from the start if the rows were read before
+            for start, part in _row_group(self.content, self.group, self.size):
+                if (start, part.num_rows) == (self.rows.start, len(self.rows)):
+                    return part
+            _row_group.cache_clear()
+        raise TableError(f"{self.source}: has changed while it was read; run it again")
+
 
 @lru_cache(maxsize=1)
-def _row_group(path: Path, group: int) -> Any:
-    """Read a row group; a worker's next range is probably in the same group."""
+def _row_group(path: Path, group: int, size: int) -> Iterator[tuple[int, Any]]:
+    """Yield the first number and the rows of each range of a row group."""
     from pyarrow import parquet
 
-    return parquet.ParquetFile(path).read_row_group(group)
+    file = parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES)
+    start = 0
+    for part in file.iter_batches(size, row_groups=[group]):
+        yield start, part
+        start += part.num_rows
 
 
 def _row_ranges(plan: TablePlan) -> Iterator[RowRange]:
     """Divide a Parquet file into ranges of about _RANGE_BYTES.
 
     Yields nothing if this process must read the rows: they are attached to a message or in an
-    archive, are also printed, have inner fields, or form row groups that a worker cannot keep.
+    archive, or have inner fields.
     """
     source, options = plan.source, plan.source.options
     named = options.table.text_column, options.table.label_column
@@ -466,15 +479,14 @@ def _row_ranges(plan: TablePlan) -> Iterator[RowRange]:
 
     metadata = parquet.ParquetFile(source.path).metadata
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    if max(group.total_byte_size for group in groups) > _GROUP_BYTES:
-        return
     first = 1
     for number, group in enumerate(groups):
         n_rows = max(1, group.num_rows * _RANGE_BYTES // max(1, group.total_byte_size))
         for start in range(0, group.num_rows, n_rows):
             part = RowRange(source.title, source.label, source.path.absolute())
             part.columns, part.require_labels = plan.columns, source.require_labels
-            part.group, part.rows = number, range(start, min(start + n_rows, group.num_rows))
+            part.group, part.size = number, n_rows
+            part.rows = range(start, min(start + n_rows, group.num_rows))
             part.first = first + start
             yield part
         first += group.num_rows

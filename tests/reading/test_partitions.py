@@ -9,7 +9,6 @@ import pytest
 import nbspam
 from nbspam.errors import SourceError
 from nbspam.reading import tables
-from nbspam.reading.message import RawMessage
 from nbspam.reading.source import CollectedNotes, ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import read_labelled, read_messages
 from nbspam.reading.tables import tables_in_folder
@@ -168,6 +167,8 @@ def test_ranges_of_rows_are_read_elsewhere_as_they_are_read_here(tmp_path, monke
     monkeypatch.chdir("/")  # a worker has a folder of its own
     assert len(parts) > 4
     assert [raw for part in parts for raw in part.messages(notes)] == whole
+    again = [list(part.messages(CollectedNotes())) for part in reversed(parts)]
+    assert [raw for some in reversed(again) for raw in some] == whole
     there = Skips()
     for note in notes.notes:
         there.record(note)
@@ -187,10 +188,3 @@ def test_rows_are_read_here_unless_others_can_read_them_alike(tmp_path, options)
     path = tmp_path / "t.parquet"
     FRAME.rename(columns={"text": "text.body"}).to_parquet(path)
     assert [type(raw) for raw in ranges(path, options)][:1] != [tables.RowRange]
-
-
-def test_a_row_group_that_a_worker_cannot_keep_is_read_here(tmp_path, monkeypatch):
-    FRAME.to_parquet(tmp_path / "t.parquet")
-    assert {type(raw) for raw in ranges(tmp_path / "t.parquet")} == {tables.RowRange}
-    monkeypatch.setattr(tables, "_GROUP_BYTES", 100)
-    assert {type(raw) for raw in ranges(tmp_path / "t.parquet")} == {RawMessage}
