@@ -117,6 +117,9 @@ class Corpus:
 
         Returns the corpus.
         """
+        if self._packed is None:
+            self._vocabulary = self.vocabulary
+            vars(self).pop("column_of", None)  # first, so that the string can have its memory
         state = self.__getstate__()
         vars(self).clear()
         vars(self).update(state)
