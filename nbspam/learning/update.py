@@ -191,9 +191,9 @@ def _look_up_rows(
 def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> Change:
     """Learn messages, or move them from the class in which they were learned before.
 
-    All are counted, then each refines the calibration, in the order of digests.  That order is
-    effectively random; a folder of spam after a folder of ham would push the calibration to and
-    fro.
+    All messages are counted first; then each refines the calibration, in the order of digests.
+    This order is effectively random, because a folder of spam after a folder of ham would push the
+    calibration to one side and back.
     place: names the model in errors.  Raises ModelError.
     """
     metadata = learner.metadata
@@ -202,7 +202,7 @@ def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> C
         learner.base.check(str(place), metadata.settings)
     _check_classes(place, metadata, pending.labels)
     if len(pending.corpus) and pending.corpus.outputs != metadata.settings.outputs:
-        # Their digests would differ too, and would not be found in the ledger.
+        # The pending messages would have other digests, too, which the ledger does not have.
         raise ModelError(
             f"{place}: was replaced, while messages were read, by a model with another event"
             " model or other traits; run it again"
@@ -221,8 +221,8 @@ def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> C
         elif learner.remember:  # all occurrences of a digest are learned at once
             in_pending = [occurrences[message.digest, name] for name in classes]
             steps = moves(learner.row(message.digest), in_pending)
-        for wanted_step in steps:
-            source, target = learner.move(place, message, wanted_step)
+        for step in steps:
+            source, target = learner.move(place, message, step)
             n_new += source is None and target is not None
             n_moved += source is not None and target is not None
         refined.append([target for _, target in steps if target is not None])
@@ -254,7 +254,7 @@ def _unexpected_labels(learner: Learner, pending: PendingMessages) -> Iterator[U
         if probability < UNEXPECTED_BELOW or p_spam > settings.ham_cutoff:
             source = pending.source(message.digest, label)
             is_spam = p_spam > settings.spam_cutoff
-            # A young model is unsure of most mail, and must learn it.
+            # A young model is unsure of most mail, and must learn such mail.
             is_known = p_spam <= settings.ham_cutoff or is_young
             learned = is_known or not pending.is_presumed(source, is_spam)
             if probability < UNEXPECTED_BELOW or not learned:
@@ -275,7 +275,7 @@ def learn(
     """Learn messages into a model, which is created if it does not exist.
 
     Each message is learned up to its number of occurrences, never above, and moved from the class
-    in which it was learned before.  Its score, as if it had not been learned, refines the
+    in which it was learned before.  The message's score, as if it had not been learned, refines the
     calibration.  A message that is only presumed to be ham and may be spam is not learned.
     settings: the settings of a new model; their base is also used with an old model.
     remember: False learns all messages as new, without the ledger.

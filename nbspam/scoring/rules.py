@@ -1,9 +1,8 @@
 """The scoring rules: from the weights of a message's words to its score and the score's terms.
 
 A weight says, in nats, how much more often a word occurs in one class than in the others.  A share
-is the contribution of a word to the log-odds of one message.  A rule is a class like
-`EvidenceRule`, and an entry of SCORING_RULES.  The methods for arrays of many messages import numpy
-when they are called.
+is a word's contribution to the log-odds of one message.  A rule is a class like `EvidenceRule`, and
+an entry of SCORING_RULES.  The methods for arrays of many messages import numpy when called.
 """
 
 import functools
@@ -38,8 +37,7 @@ class KnownWords(NamedTuple):
     fields: list[Weights]
     header: list[Weights]
     opening: list[Weights]
-    # hosts, and words that separate the classes; only the sum rule uses them as evidence
-    host: list[Weights]
+    host: list[Weights]  # hosts and separating words; as evidence in the sum rule only
     text_tokens: int  # all tokens of the text, known or not
     traits: list[Weights]  # for each trait that the rule uses; [] without traits
 
@@ -509,12 +507,9 @@ class EvidenceRule:
 
         Each calibration adds these nats, times its weight in the blend:
 
-            constants[CALIBRATION]  its constant
-            constants[LENGTH]       its term for the length
-            constants[CAUTION]      - shift_factor x caution
-            constants[PRIOR]        (1 - shift_factor) x the prior's log-odds
-            shares of words         the sum of the group's features, by the words' weights
-            shares of traits        the trait feature, by the traits' weights
+            CALIBRATION, LENGTH  its constant and its term for the length
+            CAUTION, PRIOR       - shift_factor x caution, and (1 - shift_factor) x prior
+            shares               each group's features, split among the words by their weights
         """
         i = self._scored.index(k)
         features, tau = score.evidences[i], score.trust
