@@ -11,9 +11,8 @@ import os
 import sys
 
 # Objects allocated before the garbage collector runs: one message makes 30,000 and hardly a cycle,
-# a server makes more over time.  With `_exit` below, this saves half of the time that a message
-# takes beyond its imports: a message takes 74 ms in all, 70 with this setting, 67 with `_exit`, and
-# 63 with both; `import click, email.parser, json, mmap` takes 56 ms.
+# a server makes more over time.  One message takes 74 ms in all, 70 with this setting, 67 with
+# `_exit` below, and 63 with both, of which `import click, email.parser, json, mmap` takes 56 ms.
 _GC_THRESHOLD = 100_000
 
 # The exit codes of `errors.py`, which may be damaged.

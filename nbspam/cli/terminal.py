@@ -73,7 +73,7 @@ def echo_line(line: StyledLine) -> None:
     for text, emphasis in line:
         if emphasis:
             colour, is_strong = "red" if emphasis > 0 else "green", abs(emphasis) == 2
-            underline = emphasis > 0 or None  # None, so that no code for its end is written
+            underline = emphasis > 0 or None  # False would end underlining
             text = click.style(text, colour, bold=is_strong or None, underline=underline)
         styled_text += text
     click.echo(styled_text)

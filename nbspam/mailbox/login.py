@@ -57,7 +57,7 @@ def connect(account: Account) -> IMAPClient:
 def _log_in(client: IMAPClient, account: Account) -> None:
     """Log in by a method that the server offers; raises AccountError.
 
-    LOGIN is the last choice: imaplib sends it as ASCII, and the user without quotes.
+    LOGIN is the last choice: with it, imaplib sends only ASCII, and does not quote the user name.
     """
     secret, user = account.secret(), account.user
     try:
@@ -105,7 +105,7 @@ def _is_loopback(client: IMAPClient) -> bool:
 
 
 def has_more(client: IMAPClient) -> bool:
-    """Return whether received bytes were not read yet, which the socket does not show."""
+    """Return whether imaplib's buffer has bytes to read, which the socket does not show."""
     sock, file = client.socket(), client._imap.file
     timeout = sock.gettimeout()
     try:

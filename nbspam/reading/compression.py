@@ -205,7 +205,7 @@ FORMATS = (
     (
         0,
         b"version https://git-lfs.github.com/",
-        "is a Git LFS pointer, without what it points to; fetch that with git lfs pull",
+        "is a Git LFS pointer without its file; fetch the file with git lfs pull",
     ),
     (0, b"%PDF-", "is a PDF; save its text, and use that"),
     *((0, first, "is a picture; give its text") for first in _PICTURES),
@@ -236,7 +236,7 @@ def foreign_format(sample: bytes, suffix: str) -> str | None:
     """
     modules = next((names for first, names in _PACKED.items() if sample.startswith(first)), None)
     if modules and unpack_module(sample[:MAGIC_BYTES]) is not None:
-        return "is a damaged archive, or one in another; unpack it, and use that"
+        return "is a damaged archive, or an archive in an archive; unpack it, and use that"
     if modules:
         package = modules[-1].partition(".")[0]
         return needs_extra("is compressed, and reading it", package, "compressed")

@@ -38,7 +38,7 @@ _CHARSET = lazy_pattern(
 )
 _CHARSET_LIMIT = 64 << 10  # bytes in which a mail's first charset is searched
 _NOT_ASCII_BASED = "utf", "iso2022", "hz"  # beginnings of codecs; UTF-8 is tried anyway
-_FIELD_LINE = lazy_pattern(rb"[ \t]|[!-9;-~]+[ \t]*:")  # or the continuation of a field
+_FIELD_LINE = lazy_pattern(rb"[ \t]|[!-9;-~]+[ \t]*:")  # a field, or its continuation
 _PARAMETER = lazy_pattern(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
 # Some mailers do not encode question marks in a word.  A bound on the length keeps the search
 # linear.
@@ -48,11 +48,11 @@ _ENCODED_WORD = lazy_pattern(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^
 def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[list[Header], bytes]:
     """Split `raw` (LF line ends) into its header lines and the rest.
 
-    The header ends at the first line that is neither a header line nor a continuation; that line,
-    if it is blank, is left out of both results.  After a junk line, the header continues, as in
-    mail readers, if a MIME field follows before the blank line, or other known fields and few junk
-    lines.  Beyond HEADER_LIMIT and HEADERS_LIMIT only MIME fields are read, and "header" is added
-    to `limits`.
+    The header ends at the first line that is neither a header line nor a continuation.  If that
+    line is blank, neither result contains it.  A header with junk lines continues after them, as in
+    mail readers, if a MIME field follows before the blank line, or if other known fields follow few
+    junk lines.  Beyond HEADER_LIMIT and HEADERS_LIMIT only MIME fields are read, and "header" is
+    added to `limits`.
 
     is_part: whether raw is a part of a multipart; it may start with junk lines, because no text
     can be there.
@@ -113,8 +113,8 @@ def _headers(block: bytes, raw: bytes, limits: set[str]) -> list[Header]:
     try:
         text = block.decode("ascii")
     except UnicodeDecodeError:
-        # Decode line by line, so that a Latin-1 header does not affect the others; but not all of
-        # 100,000 short lines in each of many parts, because a crafted mail of 16 MB took 12 s.
+        # Lines are decoded one by one, so that a Latin-1 header does not affect the others.  Their
+        # number is limited: a mail of 16 MB crafted from parts with 100,000 short lines took 12 s.
         charset = _first_charset(raw)
         lines_of_block = block.split(b"\n", 2 * HEADERS_LIMIT)
         text = "\n".join(_decode_line(line, charset) for line in lines_of_block)
@@ -151,7 +151,7 @@ def content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
     if not value:
         return default, {}
     value = value[:PARAMETERS_LIMIT]
-    # The first word: comments and parameters without a semicolon may follow.
+    # Only the first word is the type: comments, or parameters without a semicolon, may follow.
     media_type = next(iter(value.partition(";")[0].lower().split()), "")
     if "/" not in media_type:
         media_type = "text/html" if media_type == "html" else "text/plain"

@@ -23,7 +23,7 @@ from nbspam.reading.source import PARQUET, Input, Skips, TableOptions, has_more
 TableRow = tuple[int, Sequence[str]]  # a row's first line number, and its cells
 
 SAMPLE_ROWS = 200  # rows by which the columns are found
-SAMPLE_CHARACTERS = 1 << 20  # in these rows; bounds the memory
+SAMPLE_CHARACTERS = 1 << 20  # at most in these rows, so that they fit in memory
 
 
 # The bytes of a table
@@ -111,18 +111,18 @@ _FAILURES_LIMIT = 20  # rows that are not CSV, before the table is read as one r
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # Excel's first line
-_MAX_PATHS, _MAX_DEPTH = 20, 6  # inner fields of an object that an error names
+_MAX_PATHS, _MAX_DEPTH = 20, 6  # limits of the inner fields that an error lists
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Cells(list[str]):
     """The cells of a row whose values are not all texts."""
 
-    values: Any = None  # in the columns' order; for JSON lines, the object
+    values: Any = None  # in the columns' order; for JSON lines, the whole object
 
     @classmethod
     def of(cls, row: Iterable[Any], values: Any = None) -> "Cells":
-        """Convert a row to cells; values: None for the row itself."""
+        """Convert a row to cells; values: the original values; None: `row`."""
         cells = cls(map(cell_text, row))
         cells.values = row if values is None else values
         return cells
@@ -172,8 +172,8 @@ def _is_quoted_tsv(content: Content) -> bool:
 
     Many texts of the UCI SMS collection start or end with a quote, and would run together as CSV.
     So quotes are CSV syntax only if the whole table is strict CSV and needs them: every line starts
-    with a quote, or every quoted cell contains a quote, a tab or a line end.  For a stream, its
-    beginning without a cut last row decides.
+    with a quote, or every quoted cell contains a quote, a tab or a line end.  For a stream, only
+    its first bytes are known; a last row that they cut is not counted.
     """
 
     def has_quoted_cell(line: str) -> bool:

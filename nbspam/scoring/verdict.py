@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 # The share of a text's tokens that must be known for a verdict of ham, because a text that the
 # model cannot read must not pass as ham.  Among 101,000 messages in P1 to P6 this makes 7 unsure
-# that were ham before, 6 of them spam.  A verdict of spam needs only one known token.  If it needed
-# the same share, then, with 33,094 verdicts of spam on training messages, 35 spams would pass to
-# save 1 in 44 blocked hams, and 1,000 random words below a spam would make half of the spam unsure
-# (docs/research/ideas-tried.md).
+# that were ham before, 6 of them spam.  A verdict of spam needs only one known token.  With the
+# same share for spam, 35 of 33,094 spams among the training messages would pass, and 1 of 44
+# blocked hams would be saved; and 1,000 random words below a spam would make half of the spam
+# unsure (docs/research/ideas-tried.md).
 KNOWN_SHARE = 0.1
 # Reasons, in every output, why a verdict is unsure although the probability is beyond a cut-off.
 TOO_FEW_WORDS = "too few known words"
@@ -29,8 +29,9 @@ TOO_FEW_CLASSES = "too few learned classes"
 FROM_ELSEWHERE = "unlike the learned mail"
 TOO_LARGE = "too large to read whole"
 IN_CONTAINER = "its text is in a container that may be read in part only"
-# Decimals of a number in JSON output, at most: the same on every processor, and as fine as the
-# log-loss (`LOG_LOSS_FLOOR`).  Log-odds, weights and shares have DECIMALS.
+# The most decimals of a number in JSON output.  With more, processors would differ; with fewer, a
+# log-loss near its floor (`LOG_LOSS_FLOOR`) could not be computed.  Log-odds, weights and shares
+# have DECIMALS.
 JSON_DECIMALS = 12
 
 
@@ -41,7 +42,7 @@ class Score(NamedTuple):
     probability: float  # P(positive class)
     probabilities: tuple[float, ...]  # per class, in the model's order
     evidences: tuple[MessageEvidence, ...] = ()  # per scored class; () under the sum rule
-    # Per class, up to a constant; () for the evidence of two classes.
+    # Log-probabilities per class, plus a constant; () for two classes under the evidence rule.
     log_scores: tuple[float, ...] = ()
     trust: float = 0.0  # in the header channel, 0 to 1
     doubt: float = 0.0  # how far the mail is from elsewhere, 0 to 1
@@ -67,7 +68,7 @@ class CutOffs(NamedTuple):
 
     spam: float = SPAM_CUTOFF
     ham: float = HAM_CUTOFF
-    elsewhere: float = ELSEWHERE  # additional nats that spam certainly from elsewhere needs
+    elsewhere: float = ELSEWHERE  # nats that spam certainly from elsewhere needs in addition
 
     @classmethod
     def from_model(cls, metadata: Metadata) -> "CutOffs":

@@ -56,7 +56,7 @@ def _remove_stale_socket(path: Path) -> None:
     if not stat.S_ISSOCK(mode):
         raise ServingError(f"{path}: exists and is not a socket; name another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        # so that a full queue raises BlockingIOError: a server listens there, too
+        # A server whose queue is full then raises BlockingIOError, instead of making us wait.
         client.setblocking(False)
         try:
             client.connect(os.fspath(path))
@@ -162,7 +162,7 @@ def passed_sockets() -> list[socket.socket]:
 def refuse_more(listener: socket.socket) -> None:
     """Refuse further clients of our Unix socket; clients in its queue can still be accepted.
 
-    Clients of systemd's sockets wait for the next server.
+    A socket of systemd is left open: its clients wait for the next server.
     """
     if listener.family == socket.AF_UNIX and listener.fileno() not in _passed:
         listener.shutdown(socket.SHUT_RD)
