@@ -24,9 +24,10 @@ way:
 - c is the curvature of the parabola that bounds the message's loss from above and touches it at z
   and -z (Jaakkola and Jordan 2000, "Bayesian parameter estimation via variational methods").  The
   loss's own second derivative, p (1 - p), is near 0 for easy messages, so it would let b move far.
-  When 20 spams of 756 mails were learned as ham, it turned the signs of b, and 100 % of spam was
-  missed; with c 9.6 % was missed, and 9.4 % if the calibration was left unchanged.
-- To take a message out again, the later ones are learned again (`Lesson`).
+  When 20 spams of 756 mails were learned as ham, updates with p (1 - p) turned the signs of b, and
+  100 % of spam was missed; updates with c missed 9.6 %, and no updates 9.4 %.
+- To forget a message, the calibration returns to its state before the message, and learns the later
+  messages again (`Lesson`).
 
 Wrong labels are mostly wrong in one direction: spam that the user leaves in the inbox is learned as
 ham.  So there are two error probabilities (`Noise`; Bootkrajang and Kaban 2012, "Label-noise robust
@@ -39,10 +40,10 @@ asymmetric label noise"): e_ham = P(labelled ham | spam), e_spam = P(labelled sp
 w is the probability that a label is right; e belongs to that label, e' to the other label.  The fit
 finds e_ham and e_spam by EM, which repeats two steps: fit b to the messages, each weighted by w;
 set e_ham to the sum of 1 - w over messages labelled ham, divided by the number of spams, and e_spam
-likewise.  (With probability 1 - w a message belongs to the other class.  Ignoring that multiplies
-the likelihood of b only by a factor where EM ends.)  An update uses the fit's e, at least
-MIN_NOISE, and w by the old b.  P(spam) stays sigmoid(b . x): the class of the message, not its
-probable label.
+likewise.  (The fit leaves out that a message belongs to the other class with probability 1 - w.
+Where EM ends, that multiplies the likelihood of b only by a factor.)  An update uses the fit's e,
+at least MIN_NOISE, and w by the old b.  P(spam) stays sigmoid(b . x): the class of the message, not
+its probable label.
 
 Without w, a filter that was sure of 600 easy messages ranked badly after one message was taught in
 the wrong class.  One e for both directions fits worse than two: where 20 of 202 spams are labelled
@@ -194,7 +195,7 @@ _FLOOR = 3.0
 #     5         15              14              11                 13
 MAX_RUN = 10
 
-MIN_LOG_ODDS = 1e-6  # closer to 0, the curvature is 1/4
+MIN_LOG_ODDS = 1e-6  # for log-odds closer to 0, the curvature is 1/4
 
 # 1-ROCA%:
 #
@@ -340,7 +341,7 @@ class Lesson(NamedTuple):
 
     digest: str  # "" if the message cannot be forgotten or moved
     label: int  # index of its class
-    # For each scored class, as scored then; () in a long run of one class.
+    # The inputs for each scored class when the message was scored; () in a long run of one class.
     inputs: tuple[tuple[Vector, ...], ...]
 
 
@@ -535,7 +536,8 @@ def invert(matrix: Sequence[Vector]) -> tuple[Vector, ...]:
     return tuple(map(tuple, solve(matrix, *identity)))
 
 
-# Numbers of mails in the smaller class, and of a message's known header words, with half trust.
+# Half of the trust is reached at this number of mails in the smaller class, and at this number of
+# known header words in the message.
 HOST_MAILS_HALF_TRUST = 5.0
 HEADER_WORDS_HALF_TRUST = 1.0
 

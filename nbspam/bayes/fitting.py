@@ -11,15 +11,15 @@ from nbspam.bayes.matrix import Booleans, EvidenceArrays, Floats
 from nbspam.bayes.padding import COPY_WEIGHT
 
 _STEPS = 100
-# Below this decrement (twice the gain of a step, in nats) rounding hides the gain, so steps are
-# neither halved nor compared; two more steps of Newton's method then reach the last digits of b.
+# The decrement is twice the gain of a step, in nats.  Below this decrement rounding hides the gain,
+# so steps are neither compared nor halved; _LAST_STEPS more steps reach the last digits of b.
 _SMALL_DECREMENT, _LAST_STEPS = 1e-7, 2
 # EM starts with high shares of wrong labels.  Started at 0.005, with 10 % of P10's labels wrong, EM
 # finds only 0.011, and 55.7 % of spam is missed instead of 17 %.  EM starts with the prior's
-# coefficients, because a fit without noise has learned from the wrong labels: started there, EM
-# takes more than 100 steps if classes are far apart (where 20 and 2 % are wrong, it finds 2.2 and
-# 1.3 %).  The prior of the shares counts as 100 messages, half a message of them wrong; with 200
-# messages and 1 wrong, e is 0.0093 where 0.0126 of P10's SMS are wrong.
+# coefficients and not with those of a fit without noise, which has learned from the wrong labels:
+# from there, EM takes more than 100 steps if classes are far apart (and finds 2.2 and 1.3 % where
+# 20 and 2 % are wrong).  The prior of the shares counts as 100 messages, of which half a message is
+# wrong; with 200 messages and 1 wrong, EM finds 0.0093 where 0.0126 of P10's SMS are wrong.
 _FIRST_NOISE, _PRIOR_WRONG, _PRIOR_MESSAGES = 0.2, 0.5, 100.0
 # A share of wrong labels is a parameter, so it must increase the log-likelihood by this many nats
 # (Akaike).  Otherwise, if all labels are right, the few hardest messages would count as mistakes:
@@ -87,8 +87,8 @@ def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
     """Return the probability that each label is wrong, (n,).
 
     odds: (n,), log-odds of the class of each label, computed without it, in nats.
-    is_spam: (n,); None with three or more classes, whose labels are wrong with one probability.
-    All are 0 unless wrong labels make the labels likelier.
+    is_spam: (n,); None with three or more classes, for which wrong labels have one share.  All are
+    0 unless wrong labels make the labels likelier.
     """
     right, wrong = _sigmoid(odds), _sigmoid(-odds)
 

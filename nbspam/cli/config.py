@@ -60,7 +60,7 @@ def config(
             from nbspam.cli.serve import check
 
             with context:
-                values["senders"].lists()  # raises, as `check`
+                values["senders"].lists()  # raises OptionError, as `check` does
                 check(values["cut_off_options"], values["socket_options"], values["server_options"])
         for parameter in subcommand.options():
             key, field = parameter.flag[2:], parameter.name or ""

@@ -50,8 +50,8 @@ _DIGIT = lazy_pattern(r"\d")
 def header_row_index(source: Input, rows: list[Sequence[str]]) -> int | None:
     """Find the row that names the columns; None if there is no header.
 
-    A title, with fewer cells, may be above it.  Notes a header without usual names or below other
-    rows, and a first row that is not a header but may look like one.
+    A title, with fewer cells, may be above the header.  A note names a header that has no usual
+    names or is below other rows, and a first row that looks like a header but is a message.
     """
     options, table = source.options.table, source.title
     if options.header_row is False:

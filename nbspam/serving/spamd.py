@@ -195,7 +195,10 @@ async def _read_headers(client: Client) -> dict[str, str]:
 
 
 async def _line(client: Client, what: str, closed: str, may_end: bool = False) -> bytes:
-    """Read a line; may_end: whether the client may close instead; then returns b""."""
+    """Read a line.
+
+    may_end: whether the client may close the connection instead, for which b"" is returned.
+    """
     line = await client.read_line()
     if len(line) > LINE_LIMIT + 1:
         raise RefusedError(PROTOCOL, f"({what} is too long)")
@@ -207,9 +210,10 @@ async def _line(client: Client, what: str, closed: str, may_end: bool = False) -
 async def read_body(client: Client, length: int | None, limit: int, n_read: int = 0) -> bytes:
     """Read the rest of a message.
 
-    length: the message's; None: read up to its end, or up to `limit` bytes.
+    length: the bytes of the message; None: read up to its end, or up to `limit` bytes.
     n_read: the number of bytes that were read before.
-    Raises RefusedError for another length, because a part must not be taken for the whole message.
+    Raises RefusedError if the client sends fewer or more bytes than `length`, because a part must
+    not be taken for the whole message.
     """
     body = await client.read((limit if length is None else length) - n_read)
     n = n_read + len(body)

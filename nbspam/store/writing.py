@@ -73,8 +73,9 @@ def atomic_replacement(path: Path, kind: str, mark: str = "") -> Iterator[IO[byt
     A new file has mode 0600.  A replaced file keeps owner, group, mode and access control list, as
     far as this process may set them, and stays intact until the new file is on the disk.
     kind: the file's kind, for errors.
-    mark: the writer's process number, if writers of this kind hold no lock.
-    Removes the temporary file of a killed writer: with a lock, the file without a number; without
+    mark: the writer's process number, which becomes part of the temporary file's name if writers of
+    this kind hold no lock.
+    Removes the temporary file of a killed writer: under a lock, the file without a number; without
     a lock, files with the number of a process that has ended.
     Raises ModelError if it cannot be written.
     """

@@ -98,13 +98,14 @@ _STYLED_LETTERS = (
 _STYLED = lazy_pattern(f"[{_STYLED_LETTERS}]")
 _FLAGS = "\U0001f1e6-\U0001f1ff"
 _REGIONAL = lazy_pattern(f"[{_FLAGS}]{{3,}}")  # two such characters are a flag
-# Sorted, because `any_in_ranges` looks at the first and the last range.  Without ™ (U+2122): a
-# Western text's `Dell™` gives the token `dell`, so every text's must.
+# Sorted, because `any_in_ranges` looks at the first and the last range.  ™ (U+2122) is not in the
+# ranges, because `Dell™` must give the same token, `dell`, in every text as in a Western text.
 COMPATIBLES = (
     f"\u0262-\u0262\u2100-\u2121\u2123-\u214f\ufb00-\ufb06\uff01-\uff5e{_STYLED_LETTERS}{_FLAGS}"
 )
 _COMPATIBLE = lazy_pattern(f"[{COMPATIBLES}]")
-# Letters in styles that Unicode does not know as letters: small capitals, white in a black shape.
+# Letters in styles that Unicode does not map to plain letters: small capitals, and white letters in
+# a black shape.
 _STYLES = str.maketrans(
     dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
     | {chr(start + i): chr(97 + i) for start in (0x1F150, 0x1F170) for i in range(26)}
@@ -131,8 +132,8 @@ _FEW = 8
 def any_in_ranges(characters: Set[str], ranges: str) -> bool:
     """Return whether a character is in one of the ranges.
 
-    Returns True for many characters without a search.  A few emoji in a mail do not cause patterns
-    to be compiled, which takes 7 ms for all of them.
+    Returns True for many characters without a search.  The search saves compiling patterns (7 ms
+    for all of them) for a mail that has only a few emoji.
     """
     near = [character for character in characters if ranges[0] <= character <= ranges[-1]]
     return len(near) > _FEW or any(
@@ -264,8 +265,8 @@ def _undo_leet(lower: str, shape: bytes) -> str:
 _LONG_PIECE = b"a" * 20
 _MIN_RUNS = 7  # runs of letters in a long piece
 _MAX_MEAN_RUN = 2.5  # letters of a run, in a long piece
-# Maximum letters of a run in a piece next to encoded data: of a single run, and in the mean of
-# several runs.
+# A piece next to encoded data may be encoded if its single run, or its mean run, has no more
+# letters than this.
 _MAX_SINGLE_RUN, _MAX_MEAN_OF_SEVERAL = 3.0, 4.5
 _MIN_DIFFERENT = 0.6  # share of different characters in the middle of a long piece
 _MIN_DIFFERENT_BEYOND_ASCII = 0.85  # yEnc has 0.9; Chinese in a wrong charset 0.55 to 0.8
