@@ -38,7 +38,8 @@ Pairs = Mapping[tuple[int, int], int]
 # With 0.1, mail without headers is ranked worse: the left-out 1-ROCA% of Enron 1 rises from 0.053
 # to 0.069; with 0.03 it rises to 0.056.
 COPY_WEIGHT = 0.06
-# Numbers of added words.  The number of the text's tokens selects one, so that many spams use all.
+# Numbers of added words.  Each copy uses one of them, which the number of the text's tokens
+# selects, so that many spams together use all of them.
 PADDING_SIZES = (30, 100, 300, 1000)
 # From this number of learned spams on, spam has copies.  With copies, a smaller model would rarely
 # be sure.
@@ -52,7 +53,7 @@ def ham_pairs(counts: Integers, spam: int | None) -> Counter[tuple[int, int]]:
     """Count the tokens of ham by their counts in ham and in spam.
 
     counts: (n_classes, n_tokens), of text tokens.
-    spam: the index of the spam class; None without one, and then there are no pairs.
+    spam: the index of the spam class; None without a spam class, for which there are no pairs.
     """
     if spam is None:
         return Counter()

@@ -39,8 +39,8 @@ class Option(click.Option):
     """A click option with a heading, and rules that `Command` checks.
 
     advanced: only --help-all shows it.
-    requires: options, separated by spaces; on the command line, at least one of those that the
-    command has must also be given.
+    requires: options, separated by spaces; those that the command does not have are ignored, and at
+    least one of the others must also be given on the command line.
     conflicts_with: options, separated by spaces, that it cannot be combined with.
     formats: formats of the sources for which the option has an effect; None: all.
     configurable: the config file can set the option for all commands that have it.
@@ -189,7 +189,7 @@ class Command(click.Command):
             raise
 
     def _with_one_value_each(self, args: list[str]) -> list[str]:
-        """Return `--spam a --spam b` for `--spam a b`; `--spam=a b` stays, and b a SOURCE."""
+        """Return `--spam a --spam b` for `--spam a b`; in `--spam=a b`, b is a SOURCE."""
         names = {name for o in self.options() if o.greedy for name in o.opts}
         given, name, is_next = list[str](), "", False
         for i, argument in enumerate(args):

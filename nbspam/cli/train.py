@@ -61,7 +61,7 @@ class ModelFileOptions(NamedTuple):
         "--seen",
         help_heading="Sources",
         formats=(MBOX_FORMAT,),
-        help="Read only messages of a Maildir or mbox that were read and not deleted.",
+        help="Of a Maildir or mbox, use only messages that were read and not deleted.",
     )
     verbose: bool = flag(
         "-v",
@@ -109,7 +109,7 @@ def _check(
     if file_options.dry_run and not (file_options.update and model.exists()):
         raise OptionError(
             f"--dry-run: says what --update would add to a model, and {model} is not updated; add"
-            " --update and name a model that exists, or leave it out"
+            " --update and name a model that exists, or leave out --dry-run"
         )
     cut_off_options.for_new_model()  # raises for wrong cut-offs
     if not (file_options.update and model.exists() and not model.is_dir()):
@@ -459,7 +459,10 @@ class ChangedModel(NamedTuple):
 
 
 def _note_surprising(change: Change, training: Training) -> None:
-    """Print a note on messages that looked like another class, unless learned silently."""
+    """Print a note on messages that looked like another class.
+
+    No note if -q is given and all of these messages are from standard input.
+    """
     if training.quiet and all(message.source == "-" for message in change.surprising):
         return
 

@@ -58,7 +58,7 @@ class Mislabelled(NamedTuple):
     """The messages that are left out."""
 
     sources: Mapping[str, list[str]] = MappingProxyType({})  # label -> sources of its messages
-    # whether the only such message is the first row of a table, possibly a header
+    # whether a single message is left out, and is the first row of a table, possibly a header
     is_first_row: bool = False
 
     @classmethod

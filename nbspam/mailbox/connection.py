@@ -43,7 +43,7 @@ _BYTES_PER_FETCH = 4 << 20  # for small messages; larger messages are fetched on
 # bytes that identify a message: its first header fields, some of them from the user's server
 PREFIX_BYTES = 4096
 # IDLE is restarted after this time, because routers forget a silent connection after 5 minutes (RFC
-# 2177 requires less than 29 minutes).  Folders other than the first are searched then.
+# 2177 requires less than 29 minutes).  At each restart, the other folders are searched.
 _IDLE_SECONDS = 240.0
 
 
@@ -247,7 +247,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
         return sorted(uid for uid in uids if uid >= first)  # 9:* includes the last UID, even 7
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
-        """Return the UIDs that are in the open folder and meet the criteria."""
+        """Return those of the UIDs that are in the open folder and meet the search criteria."""
         existing: set[int] = set()
         for piece in _split_uids(sorted(uids), _UIDS_PER_QUERY):
             query = ["UID", ",".join(map(str, piece)), *criteria]
@@ -310,7 +310,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
         self.for_messages(uids, lambda part: found.update(fetch(part)), kind)
         refused = self.refused.get(self._open.name, set())
         if lacking := {*uids} - found.keys() - refused:
-            lacks = ImapRefusalError(self.account.name, "the server's answer lacks it")
+            lacks = ImapRefusalError(self.account.name, "the server's answer lacks the message")
             for uid in self.existing(lacking):
                 self.leave_out_message(uid, lacks, kind)
         return [found[uid] for uid in sorted(found)]
@@ -346,7 +346,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
         known: sender and Subject, if they were fetched; otherwise the server is asked.
         """
         name = self._open.name
-        if kind != "keyword":  # the message may be moved without it
+        if kind != "keyword":  # a message without the keyword can still be moved
             self.refused.setdefault(name, set()).add(uid)
         if known is None:
             known = ""
@@ -371,7 +371,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
         return next((k for k in JUNK_KEYWORDS if {"\\*", k.lower()} & folder.keywords), "")
 
     def move(self, uids: Sequence[int], folder: str, keyword: str = "") -> list[int]:
-        """Move messages of the open folder to another folder by MOVE (RFC 6851); returns them.
+        """Move messages of the open folder to another folder by MOVE (RFC 6851); return their UIDs.
 
         keyword: a keyword that is set on the messages before.
         """
@@ -464,7 +464,7 @@ def _size(uid: int, fields: Mapping[bytes, Any]) -> tuple[int, int]:
 def _message(uid: int, fields: Mapping[bytes, Any]) -> FetchedMessage:
     flags = {_text(flag) for flag in fields.get(b"FLAGS", ())}
     content = fields.get(b"BODY[]", fields.get(b"BODY[]<0>"))
-    if isinstance(content, int):  # a message of digits only, in quotes
+    if isinstance(content, int):  # imapclient turns a quoted message of digits into a number
         content = str(content).encode()
     if not isinstance(content, bytes):
         raise ValueError("no content")

@@ -42,13 +42,14 @@ class Mover:
         self.connection, self.memory, self.junk = connection, memory, junk
         self._for_spam = for_spam
         self._is_copy = not connection.supports("MOVE")
-        # Without UIDPLUS a message also stays in its folder, marked \Deleted.
+        # Without UIDPLUS the original of a copied message stays in its folder, marked \Deleted.
         self.leaves_deleted = self._is_copy and not connection.supports("UIDPLUS")
 
     def move(self, folder: Folder, messages: list[KnownMessage], keyword: str = "") -> None:
-        """Move messages of the open folder, in halves if that fails.
+        """Move messages of the open folder.
 
-        A message that cannot be moved is left out.  keyword: a keyword to set on the messages.
+        If a command fails, it is tried on halves of the messages, so only a message that cannot be
+        moved is left out.  keyword: a keyword to set on the messages.
         Saves the state before each move; the caller saves it afterwards.
         """
         parts = [messages]
@@ -106,8 +107,8 @@ class Mover:
             folder = self.connection.select(pending.folder, readonly=False)
             if folder.uidvalidity == pending.uidvalidity:
                 left = set(self.connection.existing(pending.messages))
-        # Missing messages first, so that if two messages are equal, the missing one counts as
-        # moved.
+        # Messages that are missing from the folder come first: of two equal messages, the missing
+        # one was moved.
         moved = []
         for uid in sorted(pending.messages, key=lambda uid: (uid in left, uid)):
             digest = pending.messages[uid][0]
@@ -132,6 +133,6 @@ class Mover:
             if self._for_spam and pending.junk == self.junk:
                 self.memory.set_junked(digest, JunkMark(*place, was_seen, moved_by_nbspam=True))
             else:
-                # so the message stays if the user moves it back
+                # if the user moves the message back, later runs leave it there
                 self.memory.moved_back[digest] = None
         self.memory.pending = None

@@ -51,7 +51,7 @@ class Word(NamedTuple):
 
     @property
     def is_trait(self) -> bool:
-        """Whether it is a trait."""
+        """Whether this is a trait of the message and not a token."""
         return self.token.startswith(TRAIT_PREFIX)
 
 

@@ -52,7 +52,7 @@ BIAS = "bias"  # the sum rule: the absence of every token, and the prior
 CALIBRATION = "calibration"  # the calibration's constant, equal for all messages
 LENGTH = "length"  # the calibration's term for the number of known tokens
 CAUTION = "caution"  # favours ham while little ham was learned
-PRIOR = "prior"  # the prior, as far as the words leave it, and the shift to a fixed prior
+PRIOR = "prior"  # the part of the prior that words do not replace; the shift to a fixed prior
 OTHER_CLASSES = "other_classes"  # three or more classes: the influence of the other scores
 THE_REST = "the rest"
 

@@ -43,7 +43,7 @@ class Server:
         listeners: Sequence[socket.socket],
         metrics_listeners: Sequence[socket.socket] = (),
     ) -> None:
-        """models: the common model is open in it."""
+        """models: with the common model open."""
         self._config, self._models = config, models
         self._sockets = listeners, metrics_listeners
         self._metrics = Metrics(models.common.classes, config.n_workers)
@@ -51,7 +51,7 @@ class Server:
         self._workers: dict[int, tuple[int, float]] = {}
 
     def run(self, on_start: Callable[[], None]) -> None:
-        """Serve until SIGTERM or SIGINT; tell systemd, if it asked for it.
+        """Serve until SIGTERM or SIGINT; tell systemd the state, if systemd asked for it.
 
         on_start: called when the workers are started and signals are handled.
         SIGHUP opens the models anew, as `systemctl reload` expects.
