@@ -128,7 +128,7 @@ class ServerOptions(NamedTuple):
         metavar="DIR",
         type=FILE_PATH,
         help="Give each user (spamc -u) a model of their own, DIR/NAME.json, with the model"
-        " of --model as its base; a path with %u puts it elsewhere.",
+        " of --model as its base; a path with %u puts the model elsewhere.",
     )
     max_users: int = rare_option(
         type=click.IntRange(0),

@@ -18,8 +18,8 @@ _SUPERSETS = {
     "euc_kr": "cp949",
     "shift_jis": "cp932",
 }
-# Names that Python's aliases lack, without signs, by codec.  With them every label in WHATWG's
-# Encoding Standard is known (a test compares them).
+# Codec -> names, without signs, that Python's aliases lack.  With these names every label in
+# WHATWG's Encoding Standard is known (a test compares them).
 _NAMES = {
     "big5": "cnbig5 xxbig5 chinesebig5",
     "cp932": "windows31j",
@@ -89,7 +89,7 @@ def decode(data: bytes, charset: str) -> str:
         and (meta := _META.search(data[:_META_LIMIT]))
     ):
         codec = codec_of(meta[1].decode("latin-1"))
-        # in UTF-16, the <meta> tag could not have been found
+        # the tag was found in ASCII, so the page is not in UTF-16 or UTF-32
         codec = "" if codec.startswith("utf_") else codec
     is_seven_bit = codec in ("utf_7", "hz") or codec.startswith("iso2022")
     if is_ascii and b"\x00" not in data and not is_seven_bit:

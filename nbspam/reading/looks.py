@@ -1,4 +1,4 @@
-"""Streams that look like many messages: read as many if labels are needed, otherwise only noted."""
+"""Streams that look like many messages: split if labels are needed, otherwise only noted."""
 
 import csv
 import json

@@ -237,7 +237,7 @@ _PARQUET_ROWS = 1000  # in memory at a time
 _BUFFER_BYTES = 1 << 20  # a row group is not read whole
 _RANGE_BYTES = 128 << 10  # unpacked; the rows that a worker tokenizes at a time
 _SHEET_ROWS = 1 << 20  # the most rows of a sheet in Excel
-# the fields of Telegram, of Discord and others, of QKSMS
+# the names of the text field: Telegram's, that of Discord and others, and QKSMS's
 _CHAT_TEXT_FIELDS = ("text", "content", "body")
 Row = Sequence[Any]  # values that were not converted to cells yet
 MemoryTable = tuple[list[Any], Iterator[Row]]  # names of the columns: numbers where it has none
@@ -297,7 +297,8 @@ def _check_size(content: Content, size: int) -> None:
 def _sheet_rows(content: Content, data: bytes) -> Iterator[TableRow]:
     """Yield the rows of the sheet that reads most like messages, without empty rows.
 
-    pandas would make all rows as wide as the widest: a cell far to the right takes all memory.
+    openpyxl reads them row by row: pandas would make all rows as wide as the widest row, so one
+    cell far to the right would take all memory.
     """
     with _table_errors(content):
         from zipfile import ZipFile  # a workbook is one, of XML
@@ -418,7 +419,8 @@ def _parquet_frame(part: Any) -> "pd.DataFrame":
     """Convert some rows of a Parquet file to a data frame."""
     info = json.loads((part.schema.metadata or {}).get(b"huggingface", b"{}"))
     features = rows.field(info, "info.features") or {}
-    # A part without a missing number would have integers, and the others floats.
+    # Otherwise numbers would be floats in a part with a missing number, and integers in other
+    # parts.
     frame: pd.DataFrame = part.to_pandas(integer_object_nulls=True)
     for column in features.keys() & {*frame.columns}:
         frame[column] = [_with_names(value, features[column]) for value in frame[column]]
@@ -495,7 +497,8 @@ def _row_ranges(plan: TablePlan) -> Iterator[RowRange]:
 def _with_names(value: Any, feature: Any) -> Any:
     """Replace class numbers in a value by the classes' names.
 
-    feature: the value's metadata; a list's is in a list, or called `feature`.
+    feature: the value's metadata.  For a list of values, the metadata of its items is the item of a
+    list, or has the key `feature`.
     """
     feature = feature[0] if isinstance(feature, list) else feature
     if isinstance(value, Mapping):
@@ -509,7 +512,7 @@ def _with_names(value: Any, feature: Any) -> Any:
 
 
 def is_partitioned(frame: object) -> bool:
-    """Return whether a data frame is in partitions, as Dask's; a column may be called so."""
+    """Return whether a data frame is in partitions, as Dask's; a column of that name is ignored."""
     return hasattr(type(frame), "partitions")
 
 
@@ -521,7 +524,9 @@ def frame_table(frame: "pd.DataFrame") -> MemoryTable:
     if is_partitioned(frame):
         parts: Any = frame
         return _joined_table(part.compute() for part in parts.partitions)
-    if any(name is not None for name in frame.index.names):  # pandas writes it as metadata
+    if any(
+        name is not None for name in frame.index.names
+    ):  # to Parquet, pandas writes such an index as metadata
         frame = frame.reset_index()
     objects = frame.astype(object)
     values = objects.where(frame.notna(), None).itertuples(index=False, name=None)

@@ -140,7 +140,7 @@ class Classifier:
         if not is_domain(collector):
             return domains.doubt_unnamed
         if collector not in doubts:
-            if len(doubts) >= _CACHED_DOMAINS:  # as with words, threads share it
+            if len(doubts) >= _CACHED_DOMAINS:  # as in `_look_up`, threads share the cache
                 doubts = self._doubts = {}
             doubts[collector] = domains.doubt(sum(self.counts([collector]).get(collector, ())))
         return doubts[collector]
@@ -175,9 +175,9 @@ class BulkClassifier:
     """Scores messages with the table of a model's tokens."""
 
     def __init__(self, classifier: Classifier, table: "TokenTable") -> None:
-        """classifier: scores its messages equally, one by one.
+        """classifier: gives the same scores, one message at a time.
 
-        table: has the tokens of its model.
+        table: the tokens of the classifier's model.
         """
         import numpy as np
 

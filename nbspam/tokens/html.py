@@ -74,8 +74,8 @@ _BLOCK = frozenset(
 )
 _VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
 _SHOWN_ATTRIBUTES = frozenset("alt title value placeholder label srcdoc".split())
-# An opening tag of this name closes the innermost open tag of the first names, unless a tag of the
-# second names is open inside it.
+# Tag -> two lists of tags.  An opening tag closes the innermost open tag of the first list, unless
+# a tag of the second list is open inside that tag.
 _CELLS = frozenset({"td", "th", "tr", "table"})
 _CLOSED_BY: dict[str, tuple[Collection[str], Collection[str]]] = {
     "p": (("p",), _CELLS | {"div"}),
@@ -135,7 +135,7 @@ def _embedded_text(value: str) -> str:
     return f"{_ANY_TAG.sub('', value)} {value.replace('<', ' ')}" if "<" in value else value
 
 
-# Colours: red, green and blue, 0 to 255; or one of these.
+# A colour is red, green and blue, each 0 to 255, or one of the colours below.
 Colour = tuple[int, ...]
 _UNKNOWN, _TRANSPARENT, _WHITE = (), (-999,), (255, 255, 255)
 # Two colours look the same if their differences in red, green and blue add up to less.
@@ -222,14 +222,14 @@ def _parse_pixels(value: str, default: float, em: float = _NORMAL) -> float:
 
 
 def parse_style(css: str) -> Style:
-    """Parse the declarations of a style that may hide text; the last of a property holds."""
+    """Parse the declarations of a style that may hide text; the last one of a property counts."""
     style: Style = {}
     for declaration in (text for text in css.lower().split(";") if ":" in text):
         name, _, value = map(str.strip, declaration.partition("!")[0].partition(":"))
         if name == "font":
             name, value = "font-size", "".join(_FONT_SIZE.findall(value)[:1])
         if (name := name.removesuffix("-color").removesuffix("-image")) in _PROPERTIES:
-            style[name] = value[:200]  # caches keep it
+            style[name] = value[:200]  # short, because caches keep the value
     return style
 
 
@@ -241,9 +241,8 @@ class _Effect(NamedTuple):
     size: str = ""  # CSS font size
     letters: Colour | None = None  # None: inherited
     back: Colour | None = None
-    replacement: str | None = (
-        None  # a blank or nothing before and behind it; None: its name decides
-    )
+    # The text to put for the element's tags: a blank or nothing; None: the element's name decides.
+    replacement: str | None = None
 
 
 _PLAIN = _Effect()
@@ -251,7 +250,7 @@ _PLAIN = _Effect()
 
 @lru_cache(1 << 12)
 def _effect_of(declarations: tuple[tuple[str, str], ...]) -> _Effect:
-    """Find the effect of declarations; the last of a property holds."""
+    """Find the effect of declarations; the last one of a property counts."""
     if not declarations:
         return _PLAIN
     style = dict(declarations)
@@ -359,7 +358,7 @@ def _parse_tag(source: str) -> _Tag:
     )
 
 
-# 90 % of tags were met before.
+# Nine of ten tags were parsed before.
 _tags = Memo(_parse_tag, limit=1 << 13)
 
 # Style sheets
@@ -395,7 +394,7 @@ def _apply_rules(rules: dict[str, Style], source: str) -> _Tag:
     )
 
 
-# Tags by style sheets: mail programs and senders write the same sheet each time.
+# Style sheet -> its tags, because mail programs and senders write the same sheet each time.
 _sheets = Memo(
     lambda css: Memo(partial(_apply_rules, _rules_of(css)), limit=1 << 11) if css else _tags,
     limit=1 << 4,
