@@ -228,7 +228,7 @@ class Complement(Multinomial):
         theta_jk = (n_j~k + a) / (n_~k + a m)
         score of k = - sum_j x_j log theta_jk              the least likely complement wins
 
-    It was made for classes of very different sizes: all complements have about the same size
+    Complements suit classes of very different sizes, because all have about the same size
     (Rennie, Shih, Teevan and Karger 2003, "Tackling the Poor Assumptions of Naive Bayes Text
     Classifiers", section 3.1; without their length normalization and TF-IDF).  As in scikit-learn's
     ComplementNB the prior is left out, since the words of any text outweigh it.

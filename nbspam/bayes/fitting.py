@@ -16,10 +16,10 @@ _STEPS = 100
 _SMALL_DECREMENT, _LAST_STEPS = 1e-7, 2
 # EM starts with high shares of wrong labels.  Started at 0.005, with 10 % of P10's labels wrong, EM
 # finds only 0.011, and 55.7 % of spam is missed instead of 17 %.  EM starts with the prior's
-# coefficients and not with those of a fit without noise, which has learned from the wrong labels:
-# from there, EM takes more than 100 steps if classes are far apart (and finds 2.2 and 1.3 % where
-# 20 and 2 % are wrong).  The prior of the shares counts as 100 messages, of which half a message is
-# wrong; with 200 messages and 1 wrong, EM finds 0.0093 where 0.0126 of P10's SMS are wrong.
+# coefficients.  Coefficients of a fit without noise have learned from the wrong labels: from
+# those, EM takes more than 100 steps if classes are far apart (and finds 2.2 and 1.3 % where 20 and
+# 2 % are wrong).  The prior of the shares counts as 100 messages, of which half a message is wrong;
+# with 200 messages and 1 wrong, EM finds 0.0093 where 0.0126 of P10's SMS are wrong.
 _FIRST_NOISE, _PRIOR_WRONG, _PRIOR_MESSAGES = 0.2, 0.5, 100.0
 # A share of wrong labels is a parameter, so it must increase the log-likelihood by this many nats
 # (Akaike).  Otherwise, if all labels are right, the few hardest messages would count as mistakes:

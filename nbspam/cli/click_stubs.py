@@ -4,7 +4,8 @@
 took 13 % of the instructions of `nbspam classify < mail`, so stubs replace them while click is
 imported.  A stub imports its module when another attribute is accessed.
 
-Only the program does this.  In another program that imports nbspam.cli, click has its own types.
+Only the program nbspam imports click with stubs: in another program that imports nbspam.cli, click
+has its own types.
 """
 
 import sys
@@ -21,7 +22,7 @@ class _Stub(ModuleType):
         vars(self).update(attributes)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # the import system's own questions
+        if name.startswith("__"):  # the import system looks for such attributes
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]

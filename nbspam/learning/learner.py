@@ -274,8 +274,8 @@ class Learner:
     ) -> bool:
         """Return whether a class may have learned a message with these tokens.
 
-        A class has not learned it if the class has no message, lacks one of the tokens, or has a
-        token in all messages that this message lacks.
+        A class has not learned the message if the class has no message, lacks one of the tokens, or
+        has in all of its messages a token that this message lacks.
         pruned: tokens may be missing from the counts.
         """
         k = self._settings.classes.index(label)

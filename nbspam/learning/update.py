@@ -192,8 +192,8 @@ def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> C
     """Learn messages, or move them from the class in which they were learned before.
 
     All messages are counted first; then each refines the calibration, in the order of digests.
-    This order is effectively random, because a folder of spam after a folder of ham would push the
-    calibration to one side and back.
+    That order mixes the classes: a folder of spam after a folder of ham would push the calibration
+    to one side and back.
     place: names the model in errors.  Raises ModelError.
     """
     metadata = learner.metadata

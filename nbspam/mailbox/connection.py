@@ -247,7 +247,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
         return sorted(uid for uid in uids if uid >= first)  # 9:* includes the last UID, even 7
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
-        """Return those of the UIDs that are in the open folder and meet the search criteria."""
+        """Return which of the UIDs are in the open folder and meet the search criteria."""
         existing: set[int] = set()
         for piece in _split_uids(sorted(uids), _UIDS_PER_QUERY):
             query = ["UID", ",".join(map(str, piece)), *criteria]

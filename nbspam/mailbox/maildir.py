@@ -75,7 +75,7 @@ class _Message(NamedTuple):
     flags: str
 
     def meets(self, criteria: Sequence[str]) -> bool:
-        """Return whether it meets IMAP search criteria, ignoring keywords."""
+        """Return whether the message meets IMAP search criteria, ignoring keywords."""
         seen, deleted = "S" in self.flags, "T" in self.flags
         facts = {"SEEN": seen, "UNSEEN": not seen, "UNDELETED": not deleted}
         return all(facts.get(criterion, True) for criterion in criteria)
@@ -223,7 +223,7 @@ class MaildirFolders(connection.Failures):
         return sorted(uid for uid, m in messages if uid >= first and m.meets(criteria))
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
-        """Return the numbers that are in the open folder and meet the criteria.
+        """Return which of the numbers are in the open folder and meet the search criteria.
 
         The folder is listed again only if a message has another name.
         """

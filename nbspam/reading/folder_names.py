@@ -65,12 +65,12 @@ class ListedFolder(NamedTuple):
 
     @property
     def is_selectable(self) -> bool:
-        """Whether it can hold messages."""
+        """Whether the folder can hold messages."""
         return not self.flags & {"\\noselect", "\\nonexistent"}
 
     @property
     def parts(self) -> list[str]:
-        """The parts of its name, in one spelling."""
+        """The parts of the folder's name, in one spelling."""
         return _letters(self.name.replace(self.separator or "/", "/")).split("/")
 
 

@@ -281,12 +281,12 @@ class Input:
 
     @property
     def title(self) -> str:
-        """Its name in errors, and in the names of its messages."""
+        """The source's name in errors, and in the names of its messages."""
         return self.name if self.name == STDIN else str(self.path)
 
     @property
     def stream_name(self) -> str:
-        """Its name in a sentence, if it is standard input or a pipe."""
+        """The source's name in a sentence, if it is standard input or a pipe."""
         return "standard input" if self.name == STDIN else "the pipe"
 
     @cached_property
@@ -344,7 +344,7 @@ def read_one(source: Input) -> Iterator[RawMessage]:
         # The rest is read and dropped; the rest of an archive is not unpacked, because 4 MB may
         # unpack to 4 GB.
         rest = packed_stream(stream)
-        # so that at a terminal one Ctrl-D ends the message
+        # A stream that has ended is not read again, so one Ctrl-D at a terminal ends the message.
         is_over = rest is stream and len(content) < BYTES_LIMIT
         # otherwise a broken pipe may end the writer
         for _ in range(0 if is_over else _MAX_DRAINED):

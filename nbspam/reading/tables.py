@@ -237,7 +237,7 @@ _PARQUET_ROWS = 1000  # in memory at a time
 _BUFFER_BYTES = 1 << 20  # a row group is not read whole
 _RANGE_BYTES = 128 << 10  # unpacked; the rows that a worker tokenizes at a time
 _SHEET_ROWS = 1 << 20  # the most rows of a sheet in Excel
-# the names of the text field: Telegram's, that of Discord and others, and QKSMS's
+# the text's field as Telegram, as Discord and others, and as QKSMS name it
 _CHAT_TEXT_FIELDS = ("text", "content", "body")
 Row = Sequence[Any]  # values that were not converted to cells yet
 MemoryTable = tuple[list[Any], Iterator[Row]]  # names of the columns: numbers where it has none

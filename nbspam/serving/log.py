@@ -2,7 +2,7 @@
 
     action=classify message-id=<1@example.org> user=hal verdict=spam probability=0.998712 bytes=4312
 
-`logging` writes them, to syslog or to standard error.  A line that would have to wait for its
+`logging` writes the lines, to syslog or to standard error.  A line that would have to wait for its
 reader is dropped, so a log that nobody reads delays no mail.
 
 The only text of a mail in its line is the Message-ID.  The sender chooses the Message-ID, and the
@@ -116,7 +116,7 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
 
 
 def has_syslog(handler: logging.Handler) -> bool:
-    """Return whether there is a syslog, if that is where a handler writes."""
+    """Return whether a handler can write: False if it writes to a syslog that is not there."""
     if isinstance(handler, SysLogHandler):
         try:
             handler.socket.getpeername()  # type: ignore[attr-defined]
