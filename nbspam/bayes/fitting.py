@@ -10,7 +10,7 @@ from nbspam.bayes.evidence import LENGTH_CENTRE
 from nbspam.bayes.matrix import Booleans, EvidenceArrays, Floats
 from nbspam.bayes.padding import COPY_WEIGHT
 
-_STEPS = 100
+_MAX_STEPS = 100
 # The decrement is twice the gain of a step, in nats.  Below this decrement rounding hides the gain,
 # so steps are neither compared nor halved; _LAST_STEPS more steps reach the last digits of b.
 _SMALL_DECREMENT, _LAST_STEPS = 1e-7, 2
@@ -111,7 +111,7 @@ def _fit_noise(
     p_wrong: returns 1 - w of each label.
     """
     noise = calibration.Noise(_FIRST_NOISE, _FIRST_NOISE)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         before, wrong = noise, p_wrong(noise)
         if is_spam is None:
             shares = [(float(wrong.sum()) + _PRIOR_WRONG) / (n + _PRIOR_MESSAGES)] * 2
@@ -194,7 +194,7 @@ class _Blocks:
         """
         last_steps, value = 0, None
         along = np.eye(len(b)) if directions is None else directions
-        for _ in range(_STEPS):
+        for _ in range(_MAX_STEPS):
             gradient, hessian = self.derivatives(b)
             step = along @ np.linalg.solve(along.T @ hessian @ along, along.T @ gradient)
             size = 1.0

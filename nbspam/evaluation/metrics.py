@@ -41,7 +41,7 @@ from nbspam.names import UNSURE
 
 # With two classes, a message with P(spam) above this threshold counts as called spam.
 THRESHOLD = 0.5
-HAM_LOSS = 0.001  # sm@hm.1 allows this share of ham above the cut-off
+MAX_HAM_LOST = 0.001  # sm@hm.1 allows this share of ham above the cut-off
 # The smallest probability in the log-loss, so that a mistake at P = 0 costs 27.6 nats and not
 # infinity.  scikit-learn uses 2.2e-16 (36.0 nats).
 LOG_LOSS_FLOOR = 1e-12
@@ -349,9 +349,9 @@ def one_minus_roca_pct(messages: ScoredMessages) -> Figure:
 
 
 def sm_pct_at_hm_0_1(messages: ScoredMessages) -> Figure:
-    """Return sm% at the lowest cut-off that calls at most HAM_LOSS of the ham spam."""
+    """Return sm% at the lowest cut-off that calls at most MAX_HAM_LOST of the ham spam."""
     ham = np.sort(messages.log_odds[~messages.spam])
-    cut_off = ham[len(ham) - int(len(ham) * HAM_LOSS) - 1]
+    cut_off = ham[len(ham) - int(len(ham) * MAX_HAM_LOST) - 1]
     return Figure(100 * float((messages.log_odds[messages.spam] <= cut_off).mean()))
 
 

@@ -29,7 +29,7 @@ from nbspam.store.metadata import (
 )
 from nbspam.tokens.kinds import DOMAIN, HOST, TEXT
 
-_STEPS = 10**12  # steps between cut-offs 0 and 1, fine enough to resolve P(spam) at 27 nats
+_CUT_OFF_STEPS = 10**12  # steps between cut-offs 0 and 1, fine enough to resolve P(spam) at 27 nats
 # Matrix entries per block of rows.  The features of 500,000 entries took 216 MiB.
 BLOCK = 1 << 17
 Apply = Callable[..., Iterator[Any]]  # `map`, or the `map` of a thread pool
@@ -306,9 +306,9 @@ def cut_offs_within(limit: float, metadata: Metadata, ham: Iterable[float]) -> C
         )
     n_ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
     highest_delivered = nlargest(int(n_ham * limit) + 1, ham)[-1]
-    cut_off = max(0.5, math.ceil(sigmoid(highest_delivered) * _STEPS) / _STEPS)
+    cut_off = max(0.5, math.ceil(sigmoid(highest_delivered) * _CUT_OFF_STEPS) / _CUT_OFF_STEPS)
     while logit(cut_off) < highest_delivered:  # rounding down would block the highest delivered ham
-        cut_off += 1 / _STEPS
+        cut_off += 1 / _CUT_OFF_STEPS
     return CutOffs(cut_off, min(cut_off, HAM_CUTOFF), metadata.settings.elsewhere)
 
 

@@ -172,7 +172,9 @@ class Learner:
         A model of one class has no calibration to refine.  digest: lets `unlearn` undo this.
         """
         k = self._settings.classes.index(label)
-        if not self._is_calibrated or (self.base is None and sum(map(bool, self._without(k))) < 2):
+        if not self._is_calibrated or (
+            self.base is None and sum(map(bool, self._messages_without(k))) < 2
+        ):
             return
         self._flush()
         if not self._event_model.counts_repeats:
@@ -198,7 +200,7 @@ class Learner:
             calibrations=self._replay(now, lesson), recent=recent[-RECENT:], before=before
         )
 
-    def _without(self, k: int) -> list[int]:
+    def _messages_without(self, k: int) -> list[int]:
         """Return the numbers of messages per class, without one message of class k."""
         return [n - (i == k) for i, n in enumerate(self._messages)]
 
@@ -210,7 +212,7 @@ class Learner:
         if k in self._left_out:
             return self._left_out[k]
         # Features do not depend on the count histograms, so the histograms stay unchanged.
-        learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
+        learned = self.metadata.learned._replace(messages=tuple(self._messages_without(k)))
         left_out_rows: dict[Row, Row] = {}
         counts = self.counts  # not self, which would be a reference cycle with the classifier
 

@@ -285,7 +285,7 @@ def _is_other_source(path: Path, source: Input) -> bool:
 _IGNORED = frozenset(("_SUCCESS", "_metadata", "_common_metadata"))
 
 
-def _entries(folder: Path) -> list[Path]:
+def _sorted_entries(folder: Path) -> list[Path]:
     """Return the entries of a folder, sorted by name, without dot files and Spark's own files."""
     entries = sorted(folder.iterdir(), key=str)
     return [e for e in entries if e.name[0] != "." and e.name not in _IGNORED]
@@ -305,11 +305,11 @@ def _maildir_parts(path: Path) -> list[Path]:
 def _maildir_entries(parts: list[Path], source: Input) -> list[Path]:
     """List the messages of a Maildir; on request only messages that are read and not deleted."""
     if not source.options.seen:
-        return [entry for part in parts for entry in _entries(part)]
+        return [entry for part in parts for entry in _sorted_entries(part)]
     if not parts[0].with_name("new").is_dir():
         raise _not_recorded_error(parts[0].parent)
     read_parts = (part for part in parts if part.name == "cur")
-    entries = (entry for part in read_parts for entry in _entries(part))
+    entries = (entry for part in read_parts for entry in _sorted_entries(part))
     flagged = [(entry, maildir_flags(entry.name)) for entry in entries]
     return [entry for entry, flags in flagged if flags and "S" in flags[1] and "T" not in flags[1]]
 
@@ -323,7 +323,7 @@ def _folder_entries(source: Input) -> tuple[list[Path], bool]:
     MH folders record unseen messages in a file: these are left out on request, deleted messages
     always.
     """
-    entries = _entries(source.path)
+    entries = _sorted_entries(source.path)
     try:
         sequences = (source.path / ".mh_sequences").read_text("utf-8", "replace")
     except OSError:
@@ -438,12 +438,12 @@ def _read_files(folder: Input, root: str, visited: set[Path]) -> Iterator[RawMes
 
 
 def _class_folders(path: Path) -> list[Path]:
-    return [entry for entry in _entries(path) if entry.is_dir()]
+    return [entry for entry in _sorted_entries(path) if entry.is_dir()]
 
 
 def _read_class_folders(source: Input) -> Iterator[RawMessage]:
     """Yield the files of each sub-folder; the sub-folder's name is their class."""
-    for entry in _entries(source.path):
+    for entry in _sorted_entries(source.path):
         if entry.is_file() and not _is_other_source(entry, source):
             source.skips.note(
                 str(entry), "the file is not in the folder of a class", Remedy.GIVE_OUTSIDE_LABEL

@@ -55,7 +55,7 @@ class Limits(NamedTuple):
     max_users: int = 1_000  # users with models, after which teaching creates no further model
 
 
-USER = "%u"
+USER_MARK = "%u"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
 
 
@@ -71,12 +71,12 @@ class UserFiles(NamedTuple):
 
         Raises ServingError: no such folder, or others can write there.
         """
-        if USER not in str(pattern):
-            pattern = pattern / f"{USER}.json"
+        if USER_MARK not in str(pattern):
+            pattern = pattern / f"{USER_MARK}.json"
         root, name_pattern = pattern.parent, pattern.name
-        if USER in root.name:
+        if USER_MARK in root.name:
             root, name_pattern = root.parent, f"{root.name}/{name_pattern}"
-        if name_pattern.count(USER) != 1 or str(pattern).count(USER) != 1:
+        if name_pattern.count(USER_MARK) != 1 or str(pattern).count(USER_MARK) != 1:
             raise ServingError(
                 f"{pattern}: %u, the user's name, must occur once in the last two parts of the"
                 " path; name a folder, DIR/%u.json or DIR/%u/model.json"
@@ -107,7 +107,11 @@ class UserFiles(NamedTuple):
 
     def path(self, user: str) -> Path | None:
         """Return the path of a user's model, which may not exist; None for an invalid name."""
-        return self.root / self.name_pattern.replace(USER, user) if _NAME.fullmatch(user) else None
+        return (
+            self.root / self.name_pattern.replace(USER_MARK, user)
+            if _NAME.fullmatch(user)
+            else None
+        )
 
     def stamp(self, path: Path) -> Stamp:
         """Return a value that changes when a model is replaced or written; empty without a model.
@@ -130,7 +134,7 @@ class UserFiles(NamedTuple):
 
     def reached_limit(self, max_users: int) -> bool:
         """Return whether there are `max_users` users' models already, or folders for them."""
-        before, _, after = self.name_pattern.partition("/")[0].partition(USER)
+        before, _, after = self.name_pattern.partition("/")[0].partition(USER_MARK)
         shape = re.compile(re.escape(before) + _NAME.pattern + re.escape(after))
         try:
             models = (path for path in self.root.iterdir() if shape.fullmatch(path.name))

@@ -162,7 +162,7 @@ _NAMED = dict(
 )
 _HEX = lazy_pattern(r"#?(?:[0-9a-f]{6}|[0-9a-f]{3})\Z")
 _NUMBER = r"(\d{1,9}+(?:\.\d{0,9}+)?+|\.\d{1,9}+)(?:%|deg)?+"
-_FUNCTION = lazy_pattern(
+_COLOUR_FUNCTION = lazy_pattern(
     rf"(rgb|hsl)a?\(\s*+{_NUMBER}[\s,]++{_NUMBER}[\s,]++{_NUMBER}(?:[\s,/]++{_NUMBER})?\s*+\)\Z"
 )
 _BACKGROUND_WORD = lazy_pattern(r"[a-z]*+\([^()]*+\)|[#\w]++")
@@ -172,7 +172,7 @@ _MIN_OPACITY = 0.1
 def parse_colour(text: str) -> Colour:
     """Parse a CSS colour in lower case; empty if it is unknown."""
     text = _NAMED.get(text, text)
-    if function := _FUNCTION.match(text):
+    if function := _COLOUR_FUNCTION.match(text):
         *numbers, opacity = map(float, function.groups("1")[1:])
         if function[1] == "hsl":
             rgb = hls_to_rgb(numbers[0] / 360, numbers[2] / 100, numbers[1] / 100)
