@@ -86,7 +86,7 @@ def fit_calibration(
 def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
     """Return the probability that each label is wrong, (n,).
 
-    odds: (n,), log-odds of the class of each label, computed without it, in nats.
+    odds: (n,), log-odds of the class of each label, the message left out, in nats.
     is_spam: (n,); None with three or more classes, for which wrong labels have one share.  All are
     0 unless wrong labels make the labels likelier.
     """

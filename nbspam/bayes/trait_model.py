@@ -181,7 +181,7 @@ class ClassDensity:
         scale = -0.5 / (h * h)
         pairs = zip(self._ordered, counts, strict=True)
         terms = [(scale * (x - value) ** 2, times) for value, times in pairs if times]
-        largest = max(terms)[0]  # relative to it, so that the sum is never 0
+        largest = max(terms)[0]  # terms are relative to the largest, so that their sum is never 0
         exp, least = math.exp, largest - _MAX_EXPONENT_GAP
         total = math.fsum([times * exp(e - largest) for e, times in terms if e > least])
         return largest + math.log(total) - math.log(n * h) - _HALF_LOG_2_PI

@@ -54,7 +54,7 @@ class Folder(NamedTuple):
     uidvalidity: int
     uidnext: int
     messages: int = 0
-    keywords: frozenset[str] = frozenset()  # keywords that it can store, in lower case; "\\*": any
+    keywords: frozenset[str] = frozenset()  # keywords that can be stored, in lower case; "\\*": any
     used: frozenset[str] = frozenset()  # keywords that its messages may have, in lower case
 
     def uids_still_valid(self, uidvalidity: int, uid: int) -> bool:
@@ -258,9 +258,9 @@ class Connection(Failures, AbstractContextManager["Connection"]):
     def marked(self) -> tuple[set[int], set[int]]:
         """Return the UIDs with a keyword for spam, and those with a keyword for ham.
 
-        A message with both is ham, because the keyword for ham corrects the other.  Only keywords
-        that the folder lists are searched.  For other keywords, servers refuse the search or close
-        the connection; Exchange has no keywords.
+        A message with both is ham, because a user sets the keyword for ham to correct the other.
+        Only keywords that the folder lists are searched.  For other keywords, servers refuse the
+        search or close the connection; Exchange has no keywords.
         """
         used, found = self._open.used, []
         for keywords in (JUNK_KEYWORDS, HAM_KEYWORDS):
@@ -373,7 +373,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
     def move(self, uids: Sequence[int], folder: str, keyword: str = "") -> list[int]:
         """Move messages of the open folder to another folder by MOVE (RFC 6851); return their UIDs.
 
-        keyword: a keyword that is set on the messages before.
+        keyword: a keyword that is set on the messages before the move.
         """
         if keyword:
             self.add_flag(uids, keyword, "keyword")
