@@ -413,8 +413,8 @@ def _tokenize_items(
 ) -> Iterator[TokenizedMessage]:
     """Yield the messages of a list.
 
-    empty: to learn: receives the messages without content, and all messages need labels.  None: to
-    forget messages.
+    empty: if the messages are to be learned, receives those without content, and each item needs a
+    label; None if the messages are to be forgotten.
     """
     # Iterating a text yields characters, and a data frame the names of its columns.
     is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes)

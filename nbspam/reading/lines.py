@@ -136,7 +136,7 @@ def _try_decode(data: bytes, codec: str) -> str | None:
 
 # Charsets
 
-_MARKS = b"\n\r\t,;|"  # in a table, and in nearly every text
+_MARKS = b"\n\r\t,;|"  # marks that occur in a table, and in nearly every text
 
 
 def is_wide(encoding: str | None) -> bool:
@@ -180,11 +180,9 @@ MULTIBYTE_CHARSETS = {
     "cp949": "이다는을가에하고의지한어도시를사로나아기서그자대리게요해있으은라니일인보수거마오면안"
     "부상정스전주야만들여원장과무없것세입습드중용했및내문신료제확금",
 }
-_MIN_COMMON_SHARE = (
-    # least share of these characters in a text; the right charset gives 0.35 or more, a wrong one
-    # 0.05
-    0.2
-)
+# The least share of these characters in a text.  The right charset gives 0.35 or more, a wrong one
+# 0.05.
+_MIN_COMMON_SHARE = 0.2
 # One-byte charsets, and the letters beyond ASCII of a few languages, the most frequent first.
 SINGLE_BYTE_CHARSETS = (
     *(("cp1252", letters) for letters in ("éàèêçùâîôûëïœ", "üäößé", "óáíéñú¿¡ü", "ãçéáóíõêâúà")),

@@ -122,7 +122,7 @@ class Cells(list[str]):
 
     @classmethod
     def of(cls, row: Iterable[Any], values: Any = None) -> "Cells":
-        """Convert a row to cells; values: the original values; None: `row`."""
+        """Convert a row to cells; values: the original values, by default the row."""
         cells = cls(map(cell_text, row))
         cells.values = row if values is None else values
         return cells

@@ -58,7 +58,8 @@ class Worker:
         )
         self._teacher = teaching.Teacher(config.limits)
         self._large = asyncio.Semaphore(config.limits.large)
-        self._places = max(_MIN_PLACES, config.limits.connections // config.n_workers)  # free ones
+        # the number of free places
+        self._places = max(_MIN_PLACES, config.limits.connections // config.n_workers)
         self._listeners: Sequence[socket.socket] = ()  # the sockets from which clients are accepted
         self._clients: set[asyncio.Task[None]] = set()
 
@@ -201,7 +202,7 @@ class Worker:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
             reply, entry, code = self._refused(error, entry)
-            # their frames keep the message in memory
+            # the frames of an error keep the message in memory
             error.__traceback__ = error.__context__ = None
         return reply, entry._replace(seconds=time.perf_counter() - started), code
 
