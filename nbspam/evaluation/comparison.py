@@ -98,10 +98,10 @@ class Difference(NamedTuple):
 
     only_this_wrong: int  # messages that only this model gets wrong
     only_best_wrong: int  # messages that only the best model gets wrong
-    errors_p: float  # McNemar's exact test, after Holm
+    errors_p: float  # McNemar's exact test, corrected by Holm's method
     roca: float | None = None  # 1-ROCA% minus the best model's; None without a spam class
     roca_interval: Interval | None = None  # 95 %
-    roca_p: float | None = None  # DeLong's test, after Holm
+    roca_p: float | None = None  # DeLong's test, corrected by Holm's method
 
     @property
     def makes_more_errors(self) -> bool:

@@ -385,7 +385,7 @@ class Metric(NamedTuple):
     meaning: str = ""
     whole: str = ""  # only for a share: the words after "12 of 300"
     is_brief: bool = False  # whether it is in the short report
-    # Defined 0: for any classes; 1: with a spam class; 2: with messages of spam and ham.
+    # 0: defined for any classes; 1: with a spam class; 2: with messages of spam and of ham.
     classes: int = 1
 
 

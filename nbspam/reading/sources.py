@@ -212,7 +212,7 @@ class Source(Input):
                 return tables.TSV
             if not self.require_labels and (problem := problem_of(sample, str(self.path))):
                 self.note(f"{self.path}: {problem}")
-                # its verdict is unsure; in a folder the file would be skipped
+                # the verdict on such a file is unsure; in a folder the file would be skipped
                 return mail.ONE_MESSAGE
         return mail.TEXT
 

@@ -29,9 +29,9 @@ TOO_FEW_CLASSES = "too few learned classes"
 FROM_ELSEWHERE = "unlike the learned mail"
 TOO_LARGE = "too large to read whole"
 IN_CONTAINER = "its text is in a container that may be read in part only"
-# The most decimals of a number in JSON output.  With more, processors would differ; with fewer, a
-# log-loss near its floor (`LOG_LOSS_FLOOR`) could not be computed.  Log-odds, weights and shares
-# have DECIMALS.
+# The most decimals of a number in JSON output.  With more, processors would differ; with fewer,
+# probabilities near the floor of the log-loss (`LOG_LOSS_FLOOR`) would become 0.  Log-odds, weights
+# and shares have DECIMALS.
 JSON_DECIMALS = 12
 
 
