@@ -33,10 +33,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from compare import place, shuffled
-from nbspam.learning.online import OnlineLearner
 from partial_learning import begun, read
 from peers import Bogofilter, Labelled
 
+from nbspam.learning.learner import Learner
 from nbspam.scoring.verdict import CutOffs, make_verdict
 from nbspam.tokens.tokenized import TokenizedMessage
 
@@ -77,7 +77,7 @@ def padded(raw: bytes, way: Callable[[str, str], str], words: list[str]) -> byte
     return _MIME_FIELD.sub(b"", head) + fields + body
 
 
-def learned(train: list[Labelled], work: Path) -> dict[str, OnlineLearner]:
+def learned(train: list[Labelled], work: Path) -> dict[str, Learner]:
     """Return nbspam's learners, by their names."""
     place(train, work / "train")
     messages = read(str(work / "train"))
@@ -99,7 +99,7 @@ def tokenize(mails: list[bytes], work: Path) -> list[TokenizedMessage]:
     return read(str(work))
 
 
-def verdicts(learner: OnlineLearner, messages: list[TokenizedMessage]) -> list[str]:
+def verdicts(learner: Learner, messages: list[TokenizedMessage]) -> list[str]:
     """Return the verdict on each message."""
     classifier = learner.classifier()
     scores = [classifier.score(message.tokens, message.extras) for message in messages]
