@@ -47,7 +47,7 @@ Groups.  A message has four groups of words: the text; its own fields, which the
 mail program write (From, To, X-Mailer …); the header channel, which shows the route of the mail;
 and the opening, which is how the text starts.  Three calibrations use them (`calibration.py`): the
 text with the own fields, which carries over to any mail; the text with the header channel, trusted
-as far as `calibration.trust` allows; and the opening, which moves the result a little.  Header
+as far as `prediction.trust` allows; and the opening, which moves the result a little.  Header
 words that separate the classes on their own are left out (`separates_classes`).
 """
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from nbspam.bayes.calibration import trust
 from nbspam.bayes.event_model import Row
+from nbspam.bayes.prediction import trust
 from nbspam.bayes.trait_model import Variances
 from nbspam.cli import notes, options
 from nbspam.cli.command import LazyGroup, argument, command, given_on_command_line, option

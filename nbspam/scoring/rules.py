@@ -14,9 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes import calibration, event_model, evidence
-from nbspam.bayes.calibration import Calibrations, ClassSizes, Lesson, Prediction, Vector
+from nbspam.bayes.calibration import Calibrations, Lesson, Vector
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, MessageEvidence, separates_classes
+from nbspam.bayes.prediction import (
+    ClassSizes,
+    Prediction,
+    invert,
+    opening_weight,
+    predict,
+    trust,
+)
 from nbspam.bayes.trait_model import TraitModel, one_vs_rest_trait_histograms, trait_model
 from nbspam.scoring.verdict import Score, score_of_log_scores
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata
@@ -312,7 +320,7 @@ class EvidenceRule:
     def _covariances(self) -> list[tuple[Sequence[Vector], ...]]:
         """The inverses of the calibrations' precisions, per scored class."""
         by_class = ([fitted.precision for fitted in of] for of in self._learned.calibrations)
-        return [tuple(map(calibration.invert, precisions)) for precisions in by_class]
+        return [tuple(map(invert, precisions)) for precisions in by_class]
 
     def weights(self, row: Row) -> tuple[float, ...]:
         """Return a token's weight for each scored class against the others, in nats."""
@@ -375,7 +383,7 @@ class EvidenceRule:
         text_tokens: the number of tokens in the text, known or not.
         doubt: how far the message is from elsewhere, 0 to 1.
         """
-        tau = calibration.trust(*self._host_trust, evidences[0].header.n)
+        tau = trust(*self._host_trust, evidences[0].header.n)
         z = []
         for i, features in enumerate(evidences):
             predictions = self.predictions(features, i, tau)
@@ -466,7 +474,7 @@ class EvidenceRule:
         """Return the weight of each prediction in the log-odds; the weights add up to 1."""
         text, full, opening = (prediction.log_odds for prediction in predictions)
         others = (1 - tau) * text + tau * full
-        phi = calibration.opening_weight(others, opening, features.opening.n)
+        phi = opening_weight(others, opening, features.opening.n)
         return (1 - phi) * (1 - tau), (1 - phi) * tau, phi
 
     def predictions(
@@ -490,11 +498,11 @@ class EvidenceRule:
         )
         text, full, opening = zip(*known, words, strict=True)
         sizes = self._class_sizes[i]
-        first = calibration.predict(*text, sizes)
+        first = predict(*text, sizes)
         return (
             first,
-            calibration.predict(*full, sizes) if tau else first,
-            calibration.predict(*opening, sizes) if features.opening.n else first,
+            predict(*full, sizes) if tau else first,
+            predict(*opening, sizes) if features.opening.n else first,
         )
 
     def one_vs_rest_weights(self, row: Row) -> list[float]:

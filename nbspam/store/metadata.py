@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from nbspam.bayes import calibration, event_model, evidence
 from nbspam.bayes.calibration import Calibration, Calibrations, Lesson
 from nbspam.bayes.event_model import BERNOULLI, Bernoulli, EventModel, Histogram, Row
+from nbspam.bayes.prediction import HostRow, host_independence
 from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS, Values, Variances
 from nbspam.names import UNSURE, normal_label
 from nbspam.tokens.kinds import TRAIT_NAMES, is_domain, is_host
@@ -187,8 +188,8 @@ class Metadata(NamedTuple):
     @property
     def host_trust(self) -> tuple[float, float]:
         """The trust in headers by the collecting hosts, and the number of mails behind it."""
-        rows: list[calibration.HostRow] = list(self.learned.host_rows.items())
-        return calibration.host_independence(rows, self.learned.messages)
+        rows: list[HostRow] = list(self.learned.host_rows.items())
+        return host_independence(rows, self.learned.messages)
 
     @property
     def domains(self) -> evidence.DomainCounts:

@@ -11,28 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.calibration import (
-    CALIBRATION_DOUBT,
     CALIBRATION_SPECS,
-    CAUTION_HALVED_AT,
-    COUNT_DOUBT,
-    HEADER_WORDS_HALF_TRUST,
-    HOST_MAILS_HALF_TRUST,
     Calibration,
     CalibrationSpec,
-    ClassSizes,
     calibration_groups,
     calibration_inputs,
     calibration_specs,
     clamp_features,
-    host_independence,
-    invert,
     is_positive_definite,
-    predict,
     prior_calibration,
     prior_calibrations,
-    trust,
 )
 from nbspam.bayes.evidence import message_evidence
+from nbspam.bayes.prediction import (
+    CALIBRATION_DOUBT,
+    CAUTION_HALVED_AT,
+    COUNT_DOUBT,
+    HEADER_WORDS_HALF_TRUST,
+    HOST_MAILS_HALF_TRUST,
+    ClassSizes,
+    host_independence,
+    invert,
+    predict,
+    trust,
+)
 
 WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 0.0, 1.0, 2.5, 4.0]) | st.floats(-9, 9)
 KNOWN_WORDS = st.lists(WEIGHT, max_size=60)

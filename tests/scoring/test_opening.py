@@ -11,11 +11,13 @@ from one_case import each
 from small_models import learn
 
 from nbspam.bayes.calibration import (
+    prior_calibration,
+)
+from nbspam.bayes.prediction import (
     OPENING_FOR_HAM,
     OPENING_FOR_SPAM,
     OPENING_SHARE,
     opening_weight,
-    prior_calibration,
 )
 from nbspam.learning.learner import Learner
 from nbspam.store.metadata import MetadataError, dump_metadata, load_metadata

@@ -25,6 +25,8 @@ from nbspam.bayes.calibration import (
     Lesson,
     Noise,
     calibration_specs,
+)
+from nbspam.bayes.prediction import (
     host_independence,
 )
 from nbspam.bayes.trait_model import KERNEL, TRAIT_MODELS
