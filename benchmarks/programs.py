@@ -289,6 +289,7 @@ def main() -> None:
     parser.add_argument("--timed", type=int, default=200)
     parser.add_argument("--only", default=",".join(PROGRAMS))
     chosen = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each run compiles nbspam anew
     classes = [[str(path) for _, path in of_class] for of_class in shuffled(chosen.spamassassin)]
     learned = [files[::2] for files in classes]
     ham, spam = (files[1::2][: chosen.tested] for files in classes)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from nbspam.bayes.matrix import Presence
-    from nbspam.evaluation.curves import Display
+    from nbspam.evaluation.curves import PlotDisplay
     from nbspam.filter import Messages
 
 
@@ -128,7 +128,7 @@ class Results(results.Results):
         heads = "metric", "value", "95 % interval", ""
         return f"<p>{escape(self.title)}</p>{table_html(heads, rows)}"
 
-    def plot(self, kind: str = "roc", *, ax: "Axes | None" = None) -> "Display":
+    def plot(self, kind: str = "roc", *, ax: "Axes | None" = None) -> "PlotDisplay":
         """Draw the ROC curve, the "confusion" matrix or the "calibration" with matplotlib.
 
         ax: axes to draw on; by default new ones.
@@ -166,8 +166,8 @@ def evaluate(
     as "70%", and test on the rest; online: classify, then learn, this many messages at a time;
     without any of them leave-one-out.
     seed: shuffle the messages before they are split into folds.  The other arguments are as in
-    `nbspam.train`.  The result has `figures.values`, a dict, `predictions`, a DataFrame of
-    n_messages rows, and `plot`.
+    `nbspam.train`.  The result has `figures.values` (a dict), `predictions` (a DataFrame of
+    n_messages rows) and `plot`.
     Raises SourceError, TableError, TrainingError and OptionError.
 
     >>> results = nbspam.evaluate(pairs, folds=2)

@@ -234,7 +234,7 @@ class Filter:
         from nbspam.display.tables import added_names, renamed_columns_note
         from nbspam.reading.columns import VERDICT_COLUMNS
         from nbspam.reading.program import is_data_frame
-        from nbspam.reading.tables import is_partitioned
+        from nbspam.reading.whole_tables import is_partitioned
 
         if is_data_frame(messages) and is_partitioned(messages):
             raise OptionError("the data frame is of Dask; give classify_many to its map_partitions")

@@ -141,7 +141,7 @@ def test_packages_are_known_in_one_place():
     assert importers_of("pandas") <= {
         *("nbspam.analysis", "nbspam.evaluation.results", "nbspam.filter", "nbspam.library"),
         "nbspam.reading.program",
-        "nbspam.reading.tables",
+        "nbspam.reading.whole_tables",
     }
     assert importers_of("imapclient") == {"nbspam.mailbox.login"}
     pickling = {m for name in ("pickle", "marshal", "shelve") for m in importers_of(name)}

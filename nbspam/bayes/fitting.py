@@ -11,28 +11,29 @@ from nbspam.bayes.matrix import Booleans, EvidenceArrays, Floats
 from nbspam.bayes.padding import COPY_WEIGHT
 
 _MAX_STEPS = 100
-# The decrement is twice the gain of a step, in nats.  Below this decrement rounding hides the gain,
-# so steps are neither compared nor halved; _LAST_STEPS more steps reach the last digits of b.
+# The decrement is twice what a Newton step should gain, in nats.  If it is smaller than this,
+# rounding hides the gain: _LAST_STEPS more steps, whole and unchecked, reach the last digits of b.
 _SMALL_DECREMENT, _LAST_STEPS = 1e-7, 2
-# EM starts with high shares of wrong labels.  Started at 0.005, with 10 % of P10's labels wrong, EM
-# finds only 0.011, and 55.7 % of spam is missed instead of 17 %.  EM starts with the prior's
-# coefficients.  Coefficients of a fit without noise have learned from the wrong labels: from
-# those, EM takes more than 100 steps if classes are far apart (and finds 2.2 and 1.3 % where 20 and
-# 2 % are wrong).  The prior of the shares counts as 100 messages, of which half a message is wrong;
-# with 200 messages and 1 wrong, EM finds 0.0093 where 0.0126 of P10's SMS are wrong.
+# EM starts with high shares of wrong labels.  Where 0.1 of P10's labels are wrong, EM that starts
+# at 0.005 finds a share of 0.011, and the filter misses 55.7 % of spam instead of 17 %.  EM starts
+# with the prior's coefficients.  Coefficients of a fit without noise have learned from the wrong
+# labels: from those, EM takes more than 100 steps if classes are far apart.  (Where 20 and 2 % of
+# the two classes' labels are wrong, it finds 2.2 and 1.3 %.)  The prior of the shares counts as 100
+# messages, half a message wrong.  Where a share of 0.0126 of P10's labels is wrong, a prior of
+# 200 messages, 1 of these wrong, finds 0.0093.
 _FIRST_NOISE, _PRIOR_WRONG, _PRIOR_MESSAGES = 0.2, 0.5, 100.0
 # A share of wrong labels is a parameter, so it must increase the log-likelihood by this many nats
 # (Akaike).  Otherwise, if all labels are right, the few hardest messages would count as mistakes:
 # P6.1's errors would rise from 72 to 91.  With right labels the two shares gain less than 1 nat;
 # with 20 of 202 spams labelled ham they gain 15 to 21.
 _MIN_GAIN = 1.0
-BLOCK = 1 << 16  # messages per step of the fit
+BLOCK = 1 << 16  # messages that are added up at a time
 
 
 def input_matrix(spec: CalibrationSpec, evidence: EvidenceArrays) -> Floats:
     """Return each message's rounded inputs for a calibration, (n, spec.size).
 
-    The numbers equal `calibration_inputs` and `round_inputs`.
+    The result equals `calibration_inputs`, rounded by `round_inputs`.
     """
     groups = (evidence.text_and_fields, evidence.text, evidence.opening)
     words = groups[[known.name for known in calibration.CALIBRATION_SPECS].index(spec.name)]
@@ -48,9 +49,9 @@ def input_matrix(spec: CalibrationSpec, evidence: EvidenceArrays) -> Floats:
 def fit_calibration(
     spec: CalibrationSpec, x: Floats, is_spam: Booleans, copies: Floats | None = None
 ) -> Calibration:
-    """Fit a calibration to leave-one-out inputs: the mode of b, and its precision.
+    """Fit a calibration: the most probable coefficients b, and their precision matrix.
 
-    x: (n, spec.size); is_spam: (n,).
+    x: (n, spec.size), the inputs of each message as if not learned; is_spam: (n,).
     copies: (n_spam, spec.size), the inputs of the padded copies of the spam.
     EM estimates the shares of wrong labels together with b (`calibration.py`); they are 0 unless
     they make the labels likelier.  Sums over the messages are computed in blocks, which take little
@@ -86,9 +87,9 @@ def fit_calibration(
 def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
     """Return the probability that each label is wrong, (n,).
 
-    odds: (n,), log-odds of the class of each label, the message left out, in nats.
-    is_spam: (n,); None with three or more classes, for which wrong labels have one share.  All are
-    0 unless wrong labels make the labels likelier.
+    odds: (n,), log-odds that each message, not learned, has the class of its label, in nats.
+    is_spam: (n,); None with three or more classes, which share one probability of a wrong label.
+    The results are 0 unless wrong labels make the labels likelier by _MIN_GAIN for each share.
     """
     right, wrong = _sigmoid(odds), _sigmoid(-odds)
 
@@ -108,7 +109,7 @@ def _fit_noise(
 ) -> calibration.Noise:
     """Estimate the shares of wrong labels among n labels, by EM.
 
-    p_wrong: returns 1 - w of each label.
+    p_wrong: returns the probability that each label is wrong.
     """
     noise = calibration.Noise(_FIRST_NOISE, _FIRST_NOISE)
     for _ in range(_MAX_STEPS):
@@ -129,13 +130,13 @@ def _fit_noise(
 
 
 def _noise_by_label(noise: calibration.Noise, is_spam: Booleans | None) -> tuple[Floats, Floats]:
-    """Return for each label the shares of messages that its class loses and gains."""
+    """Return for each label the shares of its class labelled otherwise, and of others as it."""
     is_class = True if is_spam is None else is_spam
     return np.where(is_class, *noise), np.where(is_class, *noise[::-1])
 
 
 def _p_right(r: Floats, is_spam: Booleans | None, noise: calibration.Noise) -> Floats:
-    """Return w of each message; r: the probabilities of the labels without noise."""
+    """Return the probability that each label is right; r: its probability without noise."""
     lost, gained = _noise_by_label(noise, is_spam)
     return np.asarray((1 - lost) * r / ((1 - lost) * r + gained * (1 - r)))
 
@@ -229,7 +230,7 @@ class _Blocks:
         return gradient, hessian
 
     def precision(self, b: Floats) -> Floats:
-        """Return L, with the curvature c of each message (`calibration.curvature`)."""
+        """Return the precision matrix L of b (the formula is in `calibration.py`)."""
         precision = np.diag(self._precision)
         for x, _, right in self._iter_blocks():
             z = np.maximum(np.abs(x @ b), calibration.MIN_LOG_ODDS)

@@ -111,7 +111,7 @@ def class_counts(presence: Matrix, labels: Integers, n_classes: int) -> Integers
 # Event models of learned messages, each left out
 
 
-class _LeaveOneOut(NamedTuple):
+class _OwnCounts(NamedTuple):
     """The entries of a matrix of learned messages, and the numbers that each message removes."""
 
     rows: Integers  # (nnz,), like the next three
@@ -148,7 +148,7 @@ class EventArrays:
         self._totals, self._outcomes = counts.sum(axis=0, dtype=counts.dtype), size.outcomes
         self._trials = np.array(size.trials)
 
-    def _left_out(self, presence: Rows, copies: Integers) -> _LeaveOneOut:
+    def _left_out(self, presence: Rows, copies: Integers) -> _OwnCounts:
         lengths = np.diff(presence.indptr)
         n, tokens = len(lengths), presence.indices
         rows = np.repeat(np.arange(n), lengths)
@@ -158,7 +158,7 @@ class EventArrays:
         if self._model.counts_repeats:
             trials = np.bincount(rows, times, n).astype(np.int64)
             outcomes = np.maximum(outcomes - np.bincount(rows[is_only_here], minlength=n), 1)
-        return _LeaveOneOut(rows, tokens, times, is_only_here, trials, outcomes)
+        return _OwnCounts(rows, tokens, times, is_only_here, trials, outcomes)
 
     def one_vs_rest_weights(
         self, presence: Rows, labels: Integers, k: int, copies: Integers

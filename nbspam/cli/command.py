@@ -7,9 +7,9 @@
     @command("classify")
     def classify(*, cut_offs: CutOffOptions, quiet: bool = QUIET) -> int: …
 
-The default of a parameter is its click option or argument.  An option without a name gets the name
-of its parameter.  A parameter that is annotated with a record gets the record's options as a single
-value.
+The Python default of a parameter is its click option or argument.  An option without a name gets
+the name of its parameter.  A parameter that is annotated with a NamedTuple adds the options of the
+tuple's fields to the command, and gets their values as one tuple.
 """
 
 import importlib
@@ -39,8 +39,8 @@ class Option(click.Option):
     """A click option with a heading, and rules that `Command` checks.
 
     advanced: only --help-all shows it.
-    requires: options, separated by spaces; those that the command does not have are ignored, and at
-    least one of the others must also be given on the command line.
+    requires: options, separated by spaces; at least one of those that the command has must also
+    be given, as an option, in the environment or in the config file.
     conflicts_with: options, separated by spaces, that it cannot be combined with.
     formats: formats of the sources for which the option has an effect; None: all.
     configurable: the config file can set the option for all commands that have it.
@@ -81,7 +81,7 @@ class Option(click.Option):
 
     @property
     def flag(self) -> str:
-        """The long name, `--spam-cutoff`; without the hyphens it is the key in a config file."""
+        """The long name, `--spam-cutoff`; a config file names it without the first hyphens."""
         return max(self.opts, key=len)
 
 
@@ -121,7 +121,7 @@ def section(heading: str) -> Callable[[RecordType], RecordType]:
 def command(
     name: str, *, heading: str = "Output", table: str = ""
 ) -> "Callable[[Callable[..., Any]], Command]":
-    """Return a decorator that makes a function of keywords a command.
+    """Return a decorator that makes a command of a function with keyword arguments.
 
     heading: the heading in --help for options without a heading.
     table: a table of the config file that can set all options of the command.
@@ -231,7 +231,7 @@ class Command(click.Command):
         return values
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the text up to its form feed, or the whole text."""
+        """Write the text up to its form feed; with --help-all, the whole text."""
         if ctx.meta.get(_SHOW_ALL):
             from inspect import cleandoc  # for help only
 
@@ -309,7 +309,7 @@ def config_file() -> str | None:
     if path is None or "NBSPAM_CONFIG" in os.environ:
         return path
     try:
-        os.stat(path)  # noqa: PTH116 (no pathlib for one message)
+        os.stat(path)  # noqa: PTH116 (importing pathlib would slow one message)
     except OSError:
         return None
     return path

@@ -252,7 +252,7 @@ def compare_models(
     if not len(read):
         raise SourceError(_NO_MESSAGE)
 
-    def test_kind(settings: TrainingSettings) -> results.Evaluation:
+    def evaluate_kind(settings: TrainingSettings) -> results.Evaluation:
         evaluation = protocol.run(read, settings, cut_offs, explain_mistakes=False)
         return evaluation._replace(mislabelled=mislabelled, skipped=reader.skips.count)
 
@@ -261,7 +261,7 @@ def compare_models(
         shown_kinds = progress_parts(
             passes, lambda i, model: title.format(i + 1, model.name), kinds
         )
-        models = comparison.compare(shown_kinds, given, test_kind)
+        models = comparison.compare(shown_kinds, given, evaluate_kind)
     advice = comparison.advice(models, lambda kind: _how_to_train(kind, training_options))
     if form == "json":
         click.echo(comparison.as_json(models, advice))

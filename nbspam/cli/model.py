@@ -48,7 +48,7 @@ def model() -> None:
 _FILE = argument("file", metavar="[FILE]", type=options.FILE_PATH, required=False)
 
 
-def _choose_file(file: Path | None, model: Path) -> Path:
+def _model_to_inspect(file: Path | None, model: Path) -> Path:
     """Return the model to inspect: FILE, else the model of -m or the default model."""
     if file is not None and given_on_command_line("model"):
         raise OptionError(f"{file}: -m names another model, {model}; leave one of them out")
@@ -73,7 +73,7 @@ def info(
       nbspam model info /var/lib/nbspam/users/*.json
     """
     models = files or (model,)
-    _choose_file(files[0] if files else None, model)
+    _model_to_inspect(files[0] if files else None, model)
     if len(models) > 1 and form != "json":
         _print_table(models)
         return
@@ -212,7 +212,7 @@ def check(*, file: Path | None = _FILE, model: Path = options.MODEL) -> None:
     Example:
       nbspam model check mail.json
     """
-    model = _choose_file(file, model)
+    model = _model_to_inspect(file, model)
     n_tokens = len(checked_model(model).counts)
     echo_sentence(
         f"{unbroken(model)}: intact; {format_count(n_tokens, 'token')} and all derived numbers"

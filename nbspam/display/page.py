@@ -166,12 +166,12 @@ def explanation_page(view: ExplanationView, version: str) -> str:
         scale_html(explanation.of, explanation.against),
         "<h2>Its words</h2>",
         table_html(heads, rows, ["", "", *(total for _, total in view.heads)]),
-        terms_html(_terms(view)),
+        terms_html(_legend(view)),
     ]
     return html_page(f"{verdict.verdict}: {one_line(verdict.source)}", body, f"nbspam {version}")
 
 
-def _terms(view: ExplanationView) -> Iterator[tuple[str, str]]:
+def _legend(view: ExplanationView) -> Iterator[tuple[str, str]]:
     """Yield (term, meaning) for the columns of the table and the kinds of its tokens."""
     favoured = view.explanation.of
     yield "nats", f"the unit of log-odds: +0.7 doubles the odds of {favoured}, -0.7 halves them"

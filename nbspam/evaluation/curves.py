@@ -222,14 +222,14 @@ def _draw_confusion(results: Results, axes: "Axes") -> str:
 _PLOTS = {"roc": _draw_roc, "confusion": _draw_confusion, "calibration": _draw_calibration}
 
 
-class Display(NamedTuple):
+class PlotDisplay(NamedTuple):
     """The plot drawn by `Results.plot`, with the field names of scikit-learn's displays."""
 
     ax_: "Axes"
     figure_: "Figure | None"
 
 
-def plot(results: Results, kind: str, axes: "Axes | None") -> Display:
+def plot(results: Results, kind: str, axes: "Axes | None") -> PlotDisplay:
     """Draw a curve, by default on new axes; raises OptionError and NbspamError."""
     if kind not in _PLOTS:
         raise OptionError(f"there is no plot {kind!r}; give {', '.join(map(repr, _PLOTS))}")
@@ -242,7 +242,7 @@ def plot(results: Results, kind: str, axes: "Axes | None") -> Display:
         _, axes = pyplot.subplots(figsize=(_WIDTH, _HEIGHT), layout="constrained")
     caption = _PLOTS[kind](results, axes)
     axes.set_title(textwrap.fill(caption, _CAPTION_WIDTH), fontsize=8, loc="left")
-    return Display(axes, axes.get_figure(root=True))
+    return PlotDisplay(axes, axes.get_figure(root=True))
 
 
 # Several models

@@ -224,7 +224,7 @@ class Corpus:
         """Return the messages that have none of these labels."""
         return self.select([i for i, label in enumerate(self.labels) if label not in labels])
 
-    def in_learning_order(self) -> Iterator[TokenizedMessage]:
+    def in_digest_order(self) -> Iterator[TokenizedMessage]:
         """Yield the messages in the order of digests and labels.
 
         This order is effectively random, so the messages of two folders are mixed.

@@ -30,9 +30,9 @@ def set_cut_offs(path: Path, make_cut_offs: Callable[[Metadata], CutOffs]) -> Cu
     return cut_offs
 
 
-# If a smaller share of the tokens is kept, verdicts change.  Half of P1's and P2's training
-# messages were learned and the other half classified; changed verdicts, and errors at 0.5 (5 and 9
-# unpruned):
+# Below this share of kept tokens, 2 in 100 verdicts or more change.  Half of P1's and P2's training
+# messages were learned, and the other half classified.  Changed verdicts, with the errors at 0.5 in
+# parentheses; the whole models make 5 errors in P1 and 9 in P2:
 #
 #     tokens kept  P1             P2
 #     1 in 10      1.0 % (7)      0.9 % (11)
@@ -53,7 +53,7 @@ class Pruned(NamedTuple):
 
     @property
     def is_little(self) -> bool:
-        """Whether few enough tokens are left for verdicts to change."""
+        """Whether so few tokens are left that verdicts change noticeably."""
         return self.tokens < MIN_TOKEN_SHARE * self.tokens_before
 
 
@@ -86,9 +86,9 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
 
     max_tokens: the maximal number of tokens to keep.  Frequent tokens are kept before rare ones,
     then strong before weak ones, then in alphabetical order.
-    Messages, calibration and ledger stay as they are; the bias follows from the tokens.  Tokens of
-    collecting hosts and their domains are always kept, because trust in headers and in mail from
-    elsewhere must not depend on pruning.
+    Messages, calibration and ledger stay as they are; the bias is computed anew from the kept
+    tokens.  Tokens of the hosts that received mails, and of their domains, are always kept, because
+    trust in headers and in mail from elsewhere must not depend on pruning.
     """
     hosts = {token: row for token, row in model.counts.items() if is_collector(token)}
     words = {t: row for t, row in model.counts.items() if t not in hosts and sum(row) >= min_count}

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from nbspam.scoring.base import Base
 
 # For sums, 0.1 was chosen by leave-one-out on the training half of P1: 10 errors in 1,674 messages,
-# against 18 with 0.3 and 34 with 1.  docs/research/ideas-tried.md has the figures for evidence.
+# against 18 with 0.3 and 34 with 1.  For the evidence rule see docs/research/ideas-tried.md.
 DEFAULT_ALPHA = {metadata.SUM: 0.1, metadata.EVIDENCE: 0.05}
 # The textbook's sum uses only tokens.
 DEFAULT_TRAITS = {metadata.SUM: NO_TRAITS, metadata.EVIDENCE: KERNEL}
-# Whether the score uses the prior with every event model.
+# Whether the score has a prior whatever the event model; under the sum, only some models have one.
 HAS_PRIOR = {metadata.SUM: False, metadata.EVIDENCE: True}
 CLASSES_LIMIT = 100  # more labels are probably texts; time and memory grow with each class
 
@@ -83,7 +83,8 @@ class TrainingSettings(NamedTuple):
             )
         if self.prior is not None and not (counts.has_prior or HAS_PRIOR[self.scoring]):
             raise OptionError(
-                f"the {self.event_model} model has no prior under the sum; leave the prior out"
+                f"the {self.event_model} model has no prior with the scoring sum; leave the prior"
+                " out"
             )
         smoothing, prior, _ = self.variances
         if self.variances != Variances() and self.effective_traits != GAUSSIAN:
@@ -105,13 +106,13 @@ class TrainingSettings(NamedTuple):
 def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str, ...], str | None]:
     """Return the classes in their order, and the positive one; raises TrainingError.
 
-    The order is alphabetical, with the positive class last of two: index 1 is spam.
+    The order is alphabetical; but of two classes the positive one is last: index 1 is spam.
     If the classes are 0 and 1, or false and true, the second class is spam unless `positive` names
     another.
     """
     classes = sorted(set(labels))
     if SPAM in classes and positive not in classes and answer_label(positive or SPAM) == SPAM:
-        # also if `positive` is 1 from a column called is_spam, whose messages are labelled spam
+        # `positive` may be 1: the messages of a column is_spam, with 1 for spam, are labelled spam
         positive = SPAM
     if len(classes) < 2:
         only = f"only the class {classes[0]!r}" if classes else "no message"
@@ -180,7 +181,7 @@ def counted_metadata(
 def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadata:
     """Return the metadata of a new model for messages with these labels.
 
-    With one label, ham and spam are the other classes.
+    With one label, ham and spam are added as classes.
     With a base, a setting that the user has not chosen is the base's; `Base.check` may refuse a
     chosen one.
     Raises TrainingError.

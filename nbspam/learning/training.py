@@ -2,7 +2,7 @@
 
     1  read      workers tokenize batches of messages, and this process merges them into one matrix
     2  count     the counts are the sums of the matrix's columns by class
-    3  fit       features of each message, left out, by blocks of rows; the calibrations are fitted
+    3  fit       features of each message as if not learned, in blocks; the calibrations are fitted
     4  write     the lines are sorted and written in blocks
 
 The model has the same bytes for any number of workers: counts are integers, rows keep the order of
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from nbspam.tokens.tokenized import Batch
 
 T = TypeVar("T")
-# Arguments: the metadata, the labels of a block of messages, and their left-out scores.
+# Arguments: the metadata, the labels of messages, and their scores as if not learned.
 ScoresFunction = Callable[[Metadata, list[str], Iterator[Score]], T]
-_MAX_EXAMPLES = 3  # messages in two or more classes that are named
+_MAX_EXAMPLES = 3  # how many messages that are in two or more classes are named
 _LEDGER_LINES = 20_000  # lines per written block
 
 
@@ -79,7 +79,7 @@ def read_batch(options: tuple[TokenizerOutputs, bool], batch: "Batch") -> Part:
 
 
 def _new_rows(part: Part, mails: set[tuple[str, bytes]]) -> list[int]:
-    """Return the rows of a batch that are not copies of `mails`; add its mails to `mails`."""
+    """Return the rows that are no copies of earlier `mails`; add the batch's mails to them."""
     rows = []
     keys = zip(part.corpus.labels, part.corpus.digests, strict=True)
     for i, (key, is_mail) in enumerate(zip(keys, part.are_mails, strict=True)):
@@ -92,7 +92,7 @@ def _new_rows(part: Part, mails: set[tuple[str, bytes]]) -> list[int]:
 
 def _file_size(name: str) -> int:
     try:
-        return os.stat(name).st_size  # noqa: PTH116 (one of many)
+        return os.stat(name).st_size  # noqa: PTH116 (called for many messages)
     except (OSError, ValueError):  # the message is not in a file
         return 0
 
@@ -102,7 +102,7 @@ class TrainingRun:
 
     metadata: Metadata
     _fit: Fit
-    _collects_tokens = True  # in `corpus`; on a cluster the workers do
+    _collects_tokens = True  # `corpus` has all tokens; on a cluster the workers have them
 
     def __init__(
         self, executor: Executor, settings: TrainingSettings, passes: ProgressPasses | None = None
@@ -124,7 +124,7 @@ class TrainingRun:
         """Read all batches; raises NbspamError for the first that cannot be read.
 
         A mail is one lesson, however many sources have it: its copies with the same label are left
-        out.  Equal rows and texts all count.
+        out.  Equal rows of tables and equal texts that are not mails all count.
         outputs: the extras to store; by default those that the model counts.
         keep_copies: keep all copies, for a test that classifies each message.
         """
@@ -252,7 +252,7 @@ class TrainingRun:
 
     @cached_property
     def _ledger(self) -> tuple[Any, Any, Integers]:
-        """Sorted digests, (n, 2), their counts per class, and each message's index in them."""
+        """The different digests, sorted, (n, 2); their counts per class; each message's index."""
         halves = self.corpus.digest_halves()
         order = np.lexsort((halves[:, 1], halves[:, 0]))
         halves, is_new = halves[order], np.ones(len(order), bool)

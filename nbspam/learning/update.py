@@ -200,7 +200,7 @@ def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> C
     check_rules(place, metadata)
     if learner.base is not None:
         learner.base.check(str(place), metadata.settings)
-    _check_classes(place, metadata, pending.labels)
+    _check_labels_known(place, metadata, pending.labels)
     if len(pending.corpus) and pending.corpus.outputs != metadata.settings.outputs:
         # The pending messages would have other digests, too, which the ledger does not have.
         raise ModelError(
@@ -214,7 +214,7 @@ def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> C
     withheld = {(s.digest, s.label) for s in surprising if not s.learned}
     n_new = n_moved = 0
     refined: list[list[int]] = []  # the classes that learned each message
-    for message in pending.corpus.in_learning_order():
+    for message in pending.corpus.in_digest_order():
         steps: list[Step] = [(None, classes.index(message.label or ""))]
         if (message.digest, message.label) in withheld:
             steps = []
@@ -226,7 +226,7 @@ def learn_pending(learner: Learner, place: Place, pending: PendingMessages) -> C
             n_new += source is None and target is not None
             n_moved += source is not None and target is not None
         refined.append([target for _, target in steps if target is not None])
-    for message, targets in zip(pending.corpus.in_learning_order(), refined, strict=True):
+    for message, targets in zip(pending.corpus.in_digest_order(), refined, strict=True):
         for target in targets:
             digest = message.digest if learner.remember else ""
             learner.refine(classes[target], message.tokens, message.extras, digest)
@@ -244,7 +244,7 @@ def _unexpected_labels(learner: Learner, pending: PendingMessages) -> Iterator[U
     if classifier.metadata.lacks_two_classes or not classifier.rule.is_calibrated:
         return
     is_young = bool(metadata.messages_needed)
-    for message in pending.corpus.in_learning_order():
+    for message in pending.corpus.in_digest_order():
         if message.digest in learner.ledger:
             continue
         label = message.label or ""
@@ -324,7 +324,7 @@ def forget(
             labels |= {message.label} if message.label else set()
             if in_ledger if remember else message.label:
                 corpus.add(message)
-        _check_classes(place, lookup.metadata, labels)
+        _check_labels_known(place, lookup.metadata, labels)
     forgotten = 0
     with updating_model(place, wait) as (old, put):
         assert old is not None
@@ -336,7 +336,7 @@ def forget(
         not_in_ledger = [0] * len(classes) if remember else old.without_ledger_entry()
         learner = Learner(old.metadata, None, base, old)
         learner.read(corpus, {message.digest for message in corpus.messages()})
-        for message in corpus.in_learning_order():
+        for message in corpus.in_digest_order():
             row = learner.row(message.digest)
             if message.label and not any(row):
                 k = classes.index(message.label)
@@ -353,7 +353,7 @@ def forget(
     return Change(forgotten=forgotten, unchanged=n_messages - forgotten)
 
 
-def _check_classes(place: Place, metadata: Metadata, labels: set[str]) -> None:
+def _check_labels_known(place: Place, metadata: Metadata, labels: set[str]) -> None:
     classes = metadata.settings.classes
     unknown_labels = sorted(labels - set(classes))
     if unknown_labels:

@@ -1,7 +1,8 @@
 """An account at an IMAP server: its address, its password, and its errors.
 
 The address of a folder is `imaps://USER@HOST[:PORT]/FOLDER`, as in RFC 5092.  An error quotes the
-server, but never the password or token.  Connections, logins and commands have one remedy each.
+server, but never the password or token.  For each kind of failure (connection, login, command) one
+function makes the error.
 """
 
 import base64
@@ -73,8 +74,8 @@ def parse_address(text: str) -> FolderAddress:
     """
     if not text.lower().startswith(SCHEME):
         raise AccountError(
-            f"{text}: only imaps:// is read; give imaps:// and, for a server with STARTTLS, an"
-            ' account of that user and host with tls = "starttls" in the config file'
+            f"{text}: only imaps:// is read; write imaps://, and if the server needs STARTTLS, add"
+            ' an account with this user and host and tls = "starttls" to the config file'
         )
     place, slash, rest = text[len(SCHEME) :].partition("/")
     user, at, server = place.rpartition("@")
@@ -82,7 +83,7 @@ def parse_address(text: str) -> FolderAddress:
     parts = re.fullmatch(r"(?:\[(.*)\]|(.*?))(?::(.*))?", server, re.DOTALL)
     assert parts
     host, port = parts[1] or parts[2], parts[3]
-    # The address without a possible password.
+    # The address without its password, if it has one.
     visible = f"{SCHEME}{user.partition(':')[0]}{at}{server}{slash}{rest}"
     if ":" in user:
         raise AccountError(
@@ -327,7 +328,9 @@ def command_error(account: Account, error: Exception, folder: str = "") -> Accou
         # A ProtocolError quotes the answer, which may be mail.
         is_quotable = type(error).__name__ != "ProtocolError"
         answer = _quoted(error).partition(" This error may")[0] if is_quotable else ""
-        return ImapRefusalError(where, f"the server refused it ({answer or type(error).__name__})")
+        return ImapRefusalError(
+            where, f"the server refused the command ({answer or type(error).__name__})"
+        )
     reason = getattr(error, "strerror", None) or type(error).__name__
     return UnavailableError(
         f"{account.server}: the connection was lost ({reason}); run it again, and it continues"

@@ -74,8 +74,8 @@ def _log_in(client: IMAPClient, account: Account) -> None:
             or set(user) & set(' "\\(){}%*\r\n')
         ):
             raise AccountError(
-                f"{account.name}: the server offers no way to log in with this password"
-                " (AUTH=PLAIN); ask its administrator for a token, or for a password in ASCII"
+                f"{account.name}: the server does not offer AUTH=PLAIN, the only way to log in with"
+                " this user and password; ask its administrator for that, or for a token"
             )
         else:
             client.login(user, secret.value)

@@ -33,7 +33,7 @@ from nbspam.store.writing import QUIET_WAIT
 
 _SIZES = re.compile(r",[SW]=[0-9]+")  # in names of Dovecot and Courier
 _POLL_SECONDS = 2.0  # between two searches for new mail
-_WAIT_SECONDS = 240.0  # until other folders are searched, as with a server
+_WAIT_SECONDS = 240.0  # `wait` ends then, so that the other folders are searched, too
 _MAX_DEPTH = 8
 _MAX_ATTEMPTS = 5  # while other programs rename files
 _MAX_STALE_NUMBERS = 1_000  # stored numbers of removed messages
@@ -41,7 +41,7 @@ _numbers = count()
 
 
 class Maildir(NamedTuple):
-    """A folder of Maildirs, and the use of each."""
+    """A Maildir or a tree of them, and which of them are ham, junk or classified."""
 
     path: str
     label: str = ""  # name in the config file; otherwise the path
@@ -59,7 +59,7 @@ class Maildir(NamedTuple):
 
     @property
     def server(self) -> str:
-        """The Maildir's name in errors, like an account's server."""
+        """The same as `name`; errors name an account's server here."""
         return self.path
 
     @property
@@ -90,7 +90,7 @@ class MaildirFolders(connection.Failures):
     junk_rule = "no folder is called Junk or Spam"
 
     def __init__(self, account: Maildir, remember: bool = True) -> None:
-        """remember: store the numbers; a dry run writes nothing."""
+        """remember: store the numbers of the messages; False in a dry run."""
         super().__init__()
         self.account, self._remember = account, remember
         self._paths = self._find()
@@ -110,7 +110,7 @@ class MaildirFolders(connection.Failures):
         top = Path(self.account.path)
         places = {INBOX: top} if is_maildir(top) else {}
         with _account_errors(str(top)):
-            os.listdir(top)  # noqa: PTH208 (raises; os.walk does not, and may skip lost+found)
+            os.listdir(top)  # noqa: PTH208 (os.walk would hide an error)
         for folder, inside, _ in os.walk(top):
             above = Path(folder).relative_to(top).parts
             is_deep = len(above) > _MAX_DEPTH
@@ -141,7 +141,7 @@ class MaildirFolders(connection.Failures):
         return connection.Folder(name, uidvalidity, uidnext, len(messages))
 
     def status(self, name: str) -> connection.Folder:
-        """Return a folder with the lowest number that its next message can have.
+        """Return a folder with the number of its next message, but not how many messages it has.
 
         The folder is not listed again; otherwise the time for moves would grow with the square of
         the number of messages.
@@ -165,7 +165,7 @@ class MaildirFolders(connection.Failures):
             return any((first / part).samefile(second / part) for part in MAILDIR_PARTS)
 
     def _list(self, name: str) -> dict[str, _Message]:
-        """List the messages of a folder by the constant part of their names, oldest first.
+        """List the messages of a folder by their names without flags, oldest first.
 
         The folder is listed again if it changes meanwhile, because a renamed file may be missed or
         listed twice.
@@ -197,7 +197,7 @@ class MaildirFolders(connection.Failures):
             if self._remember or not self._uids:
                 memory.load_state(place, self._load)
             validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
-            # A message that a listing has missed keeps its number.
+            # A message that this listing missed keeps its number, unless too many such are stored.
             if len(numbers) > 2 * len(messages) + _MAX_STALE_NUMBERS:
                 numbers = {base: numbers[base] for base in messages if base in numbers}
             for base in messages:
@@ -218,14 +218,14 @@ class MaildirFolders(connection.Failures):
     # Messages of the open folder
 
     def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
-        """Return the numbers from `first` on of the messages that meet all criteria, ascending."""
+        """Return, ascending, the numbers of messages that meet all criteria, from `first` on."""
         messages = self._messages.items()
         return sorted(uid for uid, m in messages if uid >= first and m.meets(criteria))
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
         """Return which of the numbers are in the open folder and meet the search criteria.
 
-        The folder is listed again only if a message has another name.
+        The folder is listed again only if a message has lost its known name.
         """
         uids, known = set(uids), self._messages
         if not all(uid in known and os.path.lexists(known[uid].path) for uid in uids):
@@ -286,7 +286,7 @@ class MaildirFolders(connection.Failures):
     def leave_out_message(
         self, uid: int, error: AccountError, kind: str, known: str | None = None
     ) -> None:
-        """Leave out a message of the open folder, named by its file, sender and Subject."""
+        """Skip a message of the open folder; the note has its file, and `known` of its header."""
         self.refused.setdefault(self._open, set()).add(uid)
         more = f" ({known})" if known else ""
         self.leave_out(f"{self._messages[uid].path}{more}", error, kind)
@@ -296,7 +296,7 @@ class MaildirFolders(connection.Failures):
     def junk_keyword(self, folder: connection.Folder, junk: str) -> str:
         """Return the keyword for spam that Dovecot has in the junk folder, or "".
 
-        Only Dovecot assigns letters to keywords.
+        Without Dovecot's list of keywords no letter is known for a keyword.
         """
         known = {k.casefold() for c, k in _keywords(self._paths[junk]).items() if c <= "z"}
         return next((k for k in connection.JUNK_KEYWORDS if k.casefold() in known), "")
@@ -364,19 +364,19 @@ def _account_errors(path: str) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise AccountError(
-                f"{path}: the folder for spam is on another disk, to which no file is moved in one"
-                " step",
+                f"{path}: the folder to move to is on another disk, and a file cannot be moved"
+                " there in one step",
                 Remedy.NAME_JUNK,
             ) from error
         raise AccountError(
-            f"{path}: {error.strerror}; correct its owner and permissions, or the disk, and run it"
-            " again"
+            f"{path}: {error.strerror}; correct its owner and permissions, or the disk, and run"
+            " nbspam again"
         ) from error
 
 
 def is_maildir(path: Path) -> bool:
     """Return whether a folder is a Maildir."""
-    return all(os.path.isdir(path / part) for part in MAILDIR_PARTS)  # noqa: PTH112 (a closed one raises)
+    return all(os.path.isdir(path / part) for part in MAILDIR_PARTS)  # noqa: PTH112 (Path.is_dir raises for a closed folder)
 
 
 def _new_name(name: str, keywords: Mapping[int, str], letter: str = "") -> str:
@@ -394,9 +394,10 @@ def _new_name(name: str, keywords: Mapping[int, str], letter: str = "") -> str:
 
 
 def _keyword_table(old: Path, new: Path) -> dict[int, str]:
-    """Return a table from keywords' letters in one folder to letters in another, or "".
+    """Return a table from keywords' letters in one folder to the letters in another.
 
-    Dovecot numbers the keywords of each folder.  Otherwise, a letter means the same in all folders.
+    A letter without a counterpart becomes "".  Dovecot numbers the keywords of each folder; where
+    no folder has Dovecot's list, letters stay as they are.
     """
     names, others = _keywords(old), _keywords(new)
     letters = {name.casefold(): letter for letter, name in others.items() if letter <= "z"}

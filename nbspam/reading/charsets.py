@@ -1,4 +1,4 @@
-"""Bytes to text: transfer encodings (RFC 2045) and charsets, also with wrong claims."""
+"""Bytes to text: transfer encodings (RFC 2045) and charsets, also if a mail names a wrong one."""
 
 import binascii
 import contextlib
@@ -8,7 +8,7 @@ from encodings.aliases import aliases
 from nbspam.patterns import lazy_pattern
 
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")
-# Codec of a charset -> codec of the larger charset for which software uses the same name (WHATWG).
+# Codec of a charset -> codec of the larger charset that software means by its name (WHATWG).
 _SUPERSETS = {
     **dict.fromkeys(("ascii", "latin_1", "iso8859_1"), "cp1252"),
     **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
@@ -18,8 +18,8 @@ _SUPERSETS = {
     "euc_kr": "cp949",
     "shift_jis": "cp932",
 }
-# Codec -> names, without signs, that Python's aliases lack.  With these names every label in
-# WHATWG's Encoding Standard is known (a test compares them).
+# Codec -> names, without hyphens and underscores, that Python's aliases lack.  With these names
+# every label in WHATWG's Encoding Standard is known (a test compares them).
 _NAMES = {
     "big5": "cnbig5 xxbig5 chinesebig5",
     "cp932": "windows31j",
@@ -77,9 +77,9 @@ def decode(data: bytes, charset: str) -> str:
 
     Without a known claim, a page's <meta charset> is the claim.  Claims are often wrong.  Valid
     UTF-8 with bytes above 127 is UTF-8 whatever one-byte charset is claimed (a Latin text that is
-    valid UTF-8 by chance does not occur in practice).  Bytes that are invalid in the claimed
-    charset are tried as UTF-8; otherwise they are replaced, or without a claim read as
-    Windows-1252.
+    valid UTF-8 by chance does not occur in practice).  If some bytes are invalid in the claimed
+    charset, the text is read as UTF-8 if it is valid UTF-8; else as Windows-1252 if nothing, UTF-8
+    or Windows-1252 is claimed; else the bytes are replaced.
     """
     codec = codec_of(charset) if charset else ""
     is_ascii = data.isascii()
@@ -134,7 +134,9 @@ def _decode_utf16(data: bytes, codec: str) -> str:
     if 4 * zeros >= len(data):
         return data.decode(codec, "replace")
     # If UTF-16 is claimed and zero bytes are rare, the script is not Latin, or the claim is wrong.
-    has_control = len(data.translate(None, _CONTROLS)) < len(data)  # as in Greek to Arabic letters
+    has_control = len(data.translate(None, _CONTROLS)) < len(
+        data
+    )  # UTF-16's Greek to Arabic have bytes 3 to 6
     text = None if has_control else _decode_with(data, "utf-8")
     if text is None and (has_control or data.count(b" ") * 20 <= len(data)):
         text = _decode_with(data[: len(data) & ~1], codec)
@@ -157,7 +159,7 @@ def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
     """Decode a body.
 
     encoding: the value of Content-Transfer-Encoding in lower case.
-    limits: receives "encoding" if a part is not decoded.
+    limits: a set, to which "encoding" is added if a part is not decoded.
     """
     if "quoted-printable" in encoding:
         return binascii.a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
@@ -177,13 +179,13 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
     """Decode base64 `data`; other characters are ignored.
 
     A text wrongly claimed to be base64 is returned unchanged, as mail readers show it.
-    limits: receives "encoding" if a part is not decoded.
+    limits: a set, to which "encoding" is added if a part is not decoded.
     """
     padding = _PADDING.search(data)
     encoded = data[: padding.start()] if padding else data
     digits = encoded.translate(None, _NOT_BASE64)
-    # A sixth of a text's bytes are blanks or punctuation.  Base64 has only line ends, unless a
-    # spammer inserts signs, which decoders ignore.
+    # A sixth of a text's bytes are blanks or punctuation.  Between the digits of base64 are only
+    # line ends, unless a spammer inserts signs, which decoders ignore.
     n_digits, n = len(digits), len(encoded) - encoded.count(b"\n")
     if 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n):
         return data
@@ -209,7 +211,7 @@ def _decode_digits(digits: bytes) -> bytes:
 def decode_uu(data: bytes, limits: set[str]) -> bytes:
     """Decode uuencoded `data` from its `begin` line on; data without that line stays unchanged.
 
-    limits: receives "encoding" if a part is not decoded.
+    limits: a set, to which "encoding" is added if a part is not decoded.
     """
     begin = _UU_BEGIN.search(data)
     if not begin:

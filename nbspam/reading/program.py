@@ -11,7 +11,8 @@ from nbspam.reading.columns import is_label_last
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import TableRow
 from nbspam.reading.source import Input, ReadingOptions, Skips
-from nbspam.reading.tables import MemoryTable, frame_table, plan_of, with_fields
+from nbspam.reading.tables import plan_of
+from nbspam.reading.whole_tables import MemoryTable, frame_table, with_fields
 
 if TYPE_CHECKING:  # importing pandas takes half a second
     import pandas as pd

@@ -10,21 +10,13 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes import calibration, event_model, evidence
 from nbspam.bayes.calibration import Calibrations, Lesson, Vector
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, MessageEvidence, separates_classes
-from nbspam.bayes.prediction import (
-    ClassSizes,
-    Prediction,
-    invert,
-    opening_weight,
-    predict,
-    trust,
-)
+from nbspam.bayes.prediction import ClassSizes, Prediction, invert, opening_weight, predict, trust
 from nbspam.bayes.trait_model import TraitModel, one_vs_rest_trait_histograms, trait_model
 from nbspam.scoring.verdict import Score, score_of_log_scores
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata
@@ -435,7 +427,7 @@ class EvidenceRule:
         channels = learned.channels[presence.indices]
         totals = learned.counts.sum(axis=0)[presence.indices] - copies[rows]
         doubts = matrix.doubts_of(self.metadata.domains, channels, totals, rows, n)
-        weights_of_class = partial(
+        weights_of_class = functools.partial(
             learned.arrays.one_vs_rest_weights, presence, labels, copies=copies
         )
         one_vs_rest_weights = functools.cache(weights_of_class)

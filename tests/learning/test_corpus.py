@@ -29,7 +29,7 @@ def corpus_of(messages):
 
 @given(MESSAGES)
 def test_the_messages_are_those_that_were_added_in_the_order_of_digests_and_labels(messages):
-    found = list(corpus_of(messages).in_learning_order())
+    found = list(corpus_of(messages).in_digest_order())
     assert all(len(set(m.tokens)) == len(m.tokens) for m in found)
     again = Counter((m.label, frozenset(m.tokens), m.digest) for m in found)
     assert again == Counter((label, frozenset(own), digest) for label, own, digest in messages)
@@ -39,7 +39,7 @@ def test_the_messages_are_those_that_were_added_in_the_order_of_digests_and_labe
 
 def test_messages_without_digests_come_class_by_class():
     corpus = corpus_of([("spam", {"a"}, ""), ("ham", {"b"}, ""), ("ham", set(), "")])
-    found = [(m.label, m.tokens, m.digest) for m in corpus.in_learning_order()]
+    found = [(m.label, m.tokens, m.digest) for m in corpus.in_digest_order()]
     assert found == [("ham", ["b"], ""), ("ham", [], ""), ("spam", ["a"], "")]
 
 

@@ -14,9 +14,8 @@ from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.event_model import logit, sigmoid
 from nbspam.errors import TrainingError
 from nbspam.learning.batch import cut_offs_within, ham_odds
-from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import read_labelled
-from nbspam.reading.tables import TableOptions
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
 from nbspam.scoring.verdict import CutOffs, Score, classify_score

@@ -48,7 +48,7 @@ def test_settings_within_bounds_pass(chosen):
         ({"event_model": "none", "scoring": "sum"}, "there is nothing to learn from;"),
         (
             {"event_model": "complement", "scoring": "sum", "prior": 0.2},
-            "the complement model has no prior under the sum;",
+            "the complement model has no prior with the scoring sum;",
         ),
         ({"variances": Variances(prior=2)}, "variances need Gaussian traits;"),
         (

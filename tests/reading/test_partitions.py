@@ -8,7 +8,7 @@ import pytest
 
 import nbspam
 from nbspam.errors import SourceError
-from nbspam.reading import tables
+from nbspam.reading import tables, whole_tables
 from nbspam.reading.source import CollectedNotes, ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import read_labelled, read_messages
 from nbspam.reading.tables import tables_in_folder
@@ -79,12 +79,12 @@ def test_a_folder_within_a_partition_is_not_left_out_silently(tmp_path, inner):
 
 
 def test_rows_are_read_a_part_at_a_time(parts, monkeypatch):
-    from nbspam.reading import tables
-
     sizes = []
-    frame_table = tables.frame_table
-    monkeypatch.setattr(tables, "frame_table", lambda f: sizes.append(len(f)) or frame_table(f))
-    monkeypatch.setattr(tables, "_PARQUET_ROWS", 100)
+    frame_table = whole_tables.frame_table
+    monkeypatch.setattr(
+        whole_tables, "frame_table", lambda f: sizes.append(len(f)) or frame_table(f)
+    )
+    monkeypatch.setattr(whole_tables, "_PARQUET_ROWS", 100)
     table = parts / "part-0.snappy.parquet"
     assert pairs(table) == expected(FRAME[:400])
     assert sum(sizes) == 400
@@ -103,7 +103,7 @@ def test_a_list_of_names_is_one_source(parts):
 
 
 def test_a_missing_number_changes_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.reading.tables._PARQUET_ROWS", 100)
+    monkeypatch.setattr("nbspam.reading.whole_tables._PARQUET_ROWS", 100)
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     numbers = [None if i == 700 else i % 2 for i in range(1200)]
     table = pa.table({"label": pa.array(numbers, pa.int64()), "text": pa.array(FRAME["text"])})

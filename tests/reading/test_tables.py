@@ -28,7 +28,8 @@ from nbspam.reading.source import (
     TableOptions,
 )
 from nbspam.reading.sources import read_labelled, read_messages
-from nbspam.reading.tables import LIMITS, read_table
+from nbspam.reading.tables import read_table
+from nbspam.reading.whole_tables import LIMITS
 
 Rows = list[tuple[str | None, str]]
 ROWS: Rows = [

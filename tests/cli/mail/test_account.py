@@ -137,7 +137,9 @@ def test_a_password_goes_as_plain_or_as_login_where_there_is_nothing_else():
     "user, password, capability", [("hal", "pä", ""), ("a b", "x", ""), ("a", "x", "LOGINDISABLED")]
 )
 def test_what_login_cannot_send_is_not_sent(user, password, capability):
-    with pytest.raises(AccountError, match="no way to log in") as raised:
+    with pytest.raises(
+        AccountError, match="the only way to log in with this user and password"
+    ) as raised:
         logged_in(capability, password, user)
     assert "pä" not in str(raised.value)
 

@@ -81,7 +81,7 @@ def test_a_folder_that_cannot_be_opened_keeps_no_other_from_being_learned(home, 
     mailbox.put(*many("spam", 2), folder="Junk")
     behind(lambda c: b"NO broken" if b"Broken" in c else None, ham=["*"], folders=["*"])
     done = home.mail("learn", "-q")
-    assert "left out Broken: the server refused it (broken)" in done.err
+    assert "left out Broken: the server refused the command (broken)" in done.err
     assert home.learned() == (ham + 2, spam + 2)
     mailbox.put(*many("spam", 1))
     assert "left out Broken" in home.mail("filter", "-q").err

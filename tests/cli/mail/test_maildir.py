@@ -145,7 +145,9 @@ def test_a_folder_for_spam_on_another_disk_is_one_sentence(home, local, monkeypa
     monkeypatch.setattr(type(local.top), "rename", rename)
     done = home.run("mail", "filter", "-q", local.top)
     assert (done.code, done.err.count("\n")) == (1, 2)
-    assert "on another disk, to which no file is moved in one step; name the folder" in done.err
+    assert (
+        "on another disk, and a file cannot be moved there in one step; name the folder" in done.err
+    )
     assert len(local.mails()) == 1
 
 
