@@ -1,5 +1,6 @@
 """A message passes with its verdict; whatever fails, it passes unchanged."""
 
+import gc
 import os
 import re
 import signal
@@ -161,6 +162,7 @@ def test_a_model_that_is_refused_is_closed(nbspam, tmp_path, options):
     model, frame = tmp_path / "three.json", tmp_path / "three.csv"
     frame.write_text("label,text\nwork,lunch\nhome,dinner\nlist,news\n")
     assert nbspam("train", "-m", model, frame).code == 0
+    gc.collect()  # closes what earlier tests left to the collector
     before = len([*Path("/proc/self/fd").iterdir()])
     for _ in range(3):
         said = nbspam("classify", *options, "--exit-code", "-m", model, stdin=SPAM)
