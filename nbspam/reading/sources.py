@@ -245,6 +245,9 @@ class Source(Input):
             if error.errno == 0:  # a damaged archive
                 remedy = "get a whole copy of it, or unpack it first"
             raise SourceError(f"{name}: {problem} ({error.strerror}); {remedy}") from error
+        except RecursionError as error:
+            problem = "its folders are too deep inside one another; name an inner folder"
+            raise SourceError(f"{self.title}: {problem}") from error
         except (LookupError, UnicodeError) as error:
             if isinstance(error, LookupError) and "encoding" not in str(error):
                 raise

@@ -297,6 +297,22 @@ def test_one_message_of_a_file_is_no_source(name, said, tmp_path):
         list(read_messages(str(tmp_path / name), PLAIN, Skips()))
 
 
+def test_a_thousand_folders_inside_one_another_are_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(1_200):
+        Path("a").mkdir()
+        os.chdir("a")
+    Path("mail").write_bytes(MAIL)
+    try:
+        with pytest.raises(SourceError, match="too deep inside one another; name an inner folder"):
+            list(read_messages(str(tmp_path / "a"), ReadingOptions(), Skips()))
+    finally:  # pytest could not remove them
+        Path("mail").unlink()
+        for _ in range(1_200):
+            os.chdir("..")
+            Path("a").rmdir()
+
+
 def test_the_first_file_of_a_folder_that_looks_like_an_mbox_is_told(tmp_path):
     mail = b"From a@b.example Mon Jan  2 10:00:00 2012\n" + MAIL + b"\n"
     for place in ("some mail", "Maildir/cur"):
