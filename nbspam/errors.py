@@ -243,3 +243,10 @@ class OptionError(NbspamError):
     """
 
     exit_code = ExitCode.USAGE
+
+
+class UnexpectedEndError(Exception):
+    """A file ended too early, such as the bytecode of a module."""
+
+    def __init__(self, end: EOFError) -> None:
+        self.end = end

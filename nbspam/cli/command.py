@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from nbspam.errors import OptionError
+from nbspam.errors import OptionError, UnexpectedEndError
 from nbspam.names import user_folder
 
 MORE = "More"
@@ -343,6 +343,12 @@ class LazyGroup(click.Group):
         module, _, name = self._files[cmd_name][0].partition(":")
         found: click.Command = getattr(importlib.import_module(f"nbspam.cli.{module}"), name)
         return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as end:  # click would report an interrupt
+            raise UnexpectedEndError(end) from end
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

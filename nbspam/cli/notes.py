@@ -283,8 +283,10 @@ def describe_failure(
             return code, ""
         case BrokenPipeError() | SystemExit():  # click turns BrokenPipeError into SystemExit
             return ExitCode.ERROR, ""  # the reader of the output has exited, like `head`
-        case click.Abort():  # after an interrupt, or an unexpected end of a file
-            return describe(error.__cause__ or KeyboardInterrupt())
+        case click.Abort():  # after an interrupt
+            return describe(KeyboardInterrupt())
+        case errors.UnexpectedEndError():
+            return describe(error.end)
         case ModuleNotFoundError(name="fcntl" | "pwd" | "resource"):
             return ExitCode.ERROR, UNIX_ONLY
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):

@@ -297,6 +297,7 @@ def test_one_message_of_a_file_is_no_source(name, said, tmp_path):
         list(read_messages(str(tmp_path / name), PLAIN, Skips()))
 
 
+@pytest.mark.long
 def test_a_thousand_folders_inside_one_another_are_one_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for _ in range(1_200):
