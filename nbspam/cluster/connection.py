@@ -33,6 +33,8 @@ _TASKS_PER_THREAD = 4  # queued or finished tasks; bounds the memory
 # at a time.
 _one_at_a_time = Lock()
 _MAX_DEATHS = 5  # workers that may die at the same task
+# Dask starts no other worker for one that dies while it starts, and the task would wait for ever.
+_NO_WORKERS_SECONDS = 300
 
 
 # The parts of the program on which tokens depend: the tokenizer's rules, and Python's tables of
@@ -125,15 +127,14 @@ class Cluster(Executor):
         except Exception as error:
             from concurrent.futures import CancelledError
 
-            from distributed import KilledWorker
             from distributed.comm.core import CommClosedError
 
             lost = CancelledError, CommClosedError, TimeoutError, ConnectionError
             name = type(error).__name__
-            if isinstance(error, KilledWorker):
+            if name in ("KilledWorker", "NoWorkerError", "NoValidWorkerError"):
                 problem = (
-                    "several workers died one after the other at the same work, perhaps for lack of"
-                    " memory; give each worker more memory and run it again"
+                    "the workers died, or wait for memory; give each worker more memory and run"
+                    " this again"
                 )
             elif isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
                 problem = "the scheduler no longer answers; start it and its workers again, and run"
@@ -234,6 +235,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     settings = {
         "distributed.comm.timeouts.connect": f"{_CONNECT_SECONDS}s",
         "distributed.scheduler.allowed-failures": _MAX_DEATHS - 1,
+        "distributed.scheduler.no-workers-timeout": f"{_NO_WORKERS_SECONDS}s",
         # The profiler samples each worker every 10 ms, for the dashboard.
         "distributed.worker.profile.enabled": False,
         # A late worker on a busy machine is not restarted, because its data would be lost.  If a

@@ -299,8 +299,18 @@ def test_ctrl_c_leaves_nothing_running(tmp_path, table):
 
 @pytest.mark.long
 def test_a_task_that_kills_every_worker_is_given_up(monkeypatch):
-    with pytest.raises(ClusterError, match="died one after the other"), cluster_at("local:1") as c:
-        list(c.map(_die, None, [1]))
+    """Also where Dask starts no other worker, as it may if one dies while it starts."""
+    monkeypatch.setattr(connection, "_NO_WORKERS_SECONDS", 20)
+    with pytest.raises(ClusterError, match="the workers died"), cluster_at("local:1") as cluster:
+        list(cluster.map(_die, None, [1]))
+
+
+@pytest.mark.long
+def test_a_cluster_whose_workers_are_gone_is_given_up(monkeypatch):
+    monkeypatch.setattr(connection, "_NO_WORKERS_SECONDS", 1)
+    with pytest.raises(ClusterError, match="the workers died"), cluster_at("local:1") as cluster:
+        distributed.default_client().retire_workers()
+        list(cluster.map(plus, 1, [1]))
 
 
 def _die(_, __):
