@@ -102,9 +102,8 @@ def channel_of(token: str) -> int:
 
 def channels_of(tokens: Iterable[str]) -> list[int]:
     """Return the channel of each token, in a third of the time of `channel_of`."""
-    names = [token[: token.find(":") + 1] for token in tokens]  # kind with its colon; "" for a word
-    channels = {name: channel_of(name) for name in set(names)}
-    return list(map(channels.__getitem__, names))
+    channel = {name: kind.channel for name, kind in _BY_NAME.items()}.get
+    return [channel(token.partition(":")[0], TEXT) if ":" in token else TEXT for token in tokens]
 
 
 def is_fragment(token: str) -> bool:
