@@ -15,11 +15,10 @@ LIST_FILE = "file:"  # prefix of a list's entry that names a file of entries
 # Characters that a terminal or a file cannot take, and every kind of blank.  Compiled at the first
 # label (`re` caches it), because classifying a message does not need it: 0.4 ms.
 _NOT_IN_NAMES = "[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+"
-# Marks that turn the text direction for the rest of a table; shown as escapes.
-# Characters that nobody sees, and signs around a label that was written by hand.
-_INVISIBLE = "[\u00ad\u200b-\u200d\u2060\ufeff]"
+# Characters that nobody sees, such as marks that turn the text direction for the rest of a table,
+# and signs around a label that was written by hand.
+_INVISIBLE = "[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 _QUOTES = " '`\"\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
-_TURNING = "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
 FEW = 5  # messages; a larger class does not come from typing mistakes
@@ -28,8 +27,10 @@ TIMES_LARGER = 10  # each of the two intended classes is this many times as larg
 # Cells of a column called `spam`, which answers yes or no and names no class.  pandas writes 1.0
 # and 0.0 in a column with a missing value.
 _ANSWERS = {
-    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), SPAM),
-    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), HAM),
+    **dict.fromkeys(
+        "1 1.0 true t yes y ja oui sí si sim да evet wahr vrai verdadero".split(), SPAM
+    ),
+    **dict.fromkeys("0 0.0 false f no n nein non não нет hayır falsch faux falso".split(), HAM),
 }
 # Other words for the two answers, which are answers only in such a column.
 _OPINIONS = {
@@ -60,16 +61,15 @@ def cell_label(cell: str) -> str:
 def normal_label(label: str) -> str:
     """Return a label as the model names its class: `Spam` and `SPAM ` are `spam`.
 
-    Letters become small ones, runs of blanks, tabs, line ends and unprintable characters one blank,
-    and a mark that turns the direction an escape.  Invisible characters, quotes around it and a
-    full stop or comma after it are no part of it.
+    Letters become small ones, and runs of blanks, tabs, line ends and unprintable characters one
+    blank.  Invisible characters, quotes around it and a full stop or comma after it are no part of
+    it.
     """
     if not label[-1:].isalnum() or not label[0].isalnum():
         label = re.sub(_INVISIBLE, "", label).strip()
         label = label.lstrip(_QUOTES).rstrip(f"{_QUOTES}.,;:") or label
     if not label.isprintable() or " " in label:
         label = re.sub(_NOT_IN_NAMES, " ", re.sub(_INVISIBLE, "", label)).strip()
-        label = re.sub(_TURNING, lambda mark: f"\\u{ord(mark[0]):04x}", label)
     return label.lower()
 
 

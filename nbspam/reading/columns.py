@@ -65,12 +65,15 @@ VERDICT_COLUMNS = ("verdict", "probability", "log_odds", "reason")
 WEAK_LABEL_NAMES = ("category", "type", "kategorie", "kategori", "categoría", "catégorie", "tipo")
 # A name that asks for a class, without blanks and signs: `is_spam`, `not spam`, `label_ham`.
 _QUESTION = lazy_pattern(
-    r"(?:labels?|class|category|target)?(?:is|was)?(not|non|no|un)?"
-    r"(?:(spam|junk)|ham|legit|legitimate|safe|genuine|benign)"
-    r"(?:label|flag|message|msg|sms|mail|email|text|comment)?"
+    r"(?:labels?|class|category|target|type|v)?(?:is|was)?(?:it)?(not|nt|non|no|un|kein|pas)?"
+    r"(?:(spam|junk)|ham|legit|legitimate|safe|genuine|benign|clean|real|normal)"
+    r"(?:label|flag|message|msg|sms|mail|email|text|comment)?(?:ornot)?"
 )
-# A name that explains its values: `Ham (1) or Spam (0)`, `label (0=ham, 1=spam)`.
-_MEANINGS = lazy_pattern(r"(?:([a-z]+)[ =:(]+([01])\b|\b([01])[ =:]+([a-z]+))")
+# A name that explains its values: `Ham (1) or Spam (0)`, `label (0=ham, 1=not ham)`.
+_MEANINGS = (
+    lazy_pattern(r"(?P<word>(?:no[nt]?[ -])?[a-z]+)[ =:(_]*(?P<digit>[01])(?![^\W_])"),
+    lazy_pattern(r"(?<![^\W_])(?P<digit>[01])[ =:_]*(?P<word>(?:no[nt]?[ -])?[a-z]+)"),
+)
 LIKE_SPAM = frozenset("spam ham junk phishing smishing scam fraud label class target".split())
 CLASS_NAMES = frozenset(
     {SPAM, HAM, "junk", "not spam", "no spam", "non-spam", "notspam", "phishing", "smishing"}
@@ -84,7 +87,7 @@ LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 
 def column_key(name: str) -> str:
     """Normalize a column's name for comparison: `Is spam?` equals `is_spam`."""
-    return re.sub(r"[\s_?]+", "", name.lower().lstrip("\ufeff"))
+    return re.sub("[\\s_?'\"`\u200b\ufeff]+", "", name.lower())
 
 
 def words_of(name: str) -> list[str]:
@@ -95,16 +98,25 @@ def words_of(name: str) -> list[str]:
 def class_meant_by_yes(name: str) -> str:
     """Return the class that 1 or yes means in a column with this name; "" if that is unknown."""
     name = name.rpartition(".")[2].lower()
-    for word, digit, other_digit, other_word in _MEANINGS.findall(name):
-        found = _QUESTION.fullmatch(word or other_word)
-        if found:
-            return SPAM if ((digit or other_digit) == "1") == _asks_for_spam(found) else HAM
+    n_digits = len({*re.findall("[01]", name)})
+    for pairs in _MEANINGS:
+        asked = {(_class_asked_for(pair["word"]), pair["digit"]) for pair in pairs.finditer(name)}
+        yes = [SPAM if (word == SPAM) == (digit == "1") else HAM for word, digit in asked if word]
+        # `Spam (0/1)` explains neither number, and `Spam/Ham (1/0)` only seems to explain the 1
+        if len(yes) == n_digits and len({*yes}) == 1:
+            return yes[0]
+    return _class_asked_for(name)
+
+
+def _class_asked_for(name: str) -> str:
+    """Return the class of the messages for which a question is true; "" for any other name."""
     found = _QUESTION.fullmatch(re.sub(r"[\W\d_]+", "", name))
-    return "" if found is None else SPAM if _asks_for_spam(found) else HAM
+    return "" if found is None else SPAM if (found[1] is None) == (found[2] is not None) else HAM
 
 
-def _asks_for_spam(question: re.Match[str]) -> bool:
-    return (question[2] is None) == (question[1] is not None)
+def is_label_name(name: str) -> bool:
+    """Return whether a column's name is usual for labels, or asks for a class."""
+    return column_key(name) in LABEL_NAMES or class_meant_by_yes(name) != ""
 
 
 class Nested(str):
@@ -262,8 +274,7 @@ def _candidate(column: int, name: str, cells: Sequence[str]) -> _Candidate | Non
     given = [label for label in labels if label not in _MISSING]
     order = {label: i for i, label in enumerate(dict.fromkeys(given))}
     key, words, n, as_text = column_key(name), {*words_of(name)}, len(order), name_rank_of(name)
-    is_question = class_meant_by_yes(name) != ""
-    is_named = key in LABEL_NAMES or is_question
+    is_question, is_named = class_meant_by_yes(name) != "", is_label_name(name)
     if (
         not 0 < n <= _CLASSES_LIMIT
         or max(map(len, order)) > LABEL_LENGTH
@@ -276,7 +287,7 @@ def _candidate(column: int, name: str, cells: Sequence[str]) -> _Candidate | Non
     # The first condition that holds decides the kind; None: not a label.
     kinds = [
         (_CLASSES, has_names),
-        (_ANSWERS, is_question and are_answers),
+        (_ANSWERS, is_question and are_answers and n > 1),
         (_NAMED, is_named and (n > 1 or are_answers)),  # with one value the table may be sorted
         (_WEAK, is_named),
         (_CONSTANT, n == 1),
