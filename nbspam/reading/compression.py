@@ -245,6 +245,8 @@ def foreign_format(sample: bytes, suffix: str) -> str | None:
     problem = next((text for at, first, text in FORMATS if sample.startswith(first, at)), None)
     if suffix in TABLE_SUFFIXES and _PAGE.match(sample):
         return "is a page of HTML, not the table on it; download the file itself"
+    if suffix == ".xls" and sample.lstrip().startswith(b"<"):
+        return "is a table in HTML or XML, in spite of its name; open it, and save it as CSV"
     if _TELEGRAM.match(sample):
         return "is a page that Telegram exported; export the chat as JSON, and use that"
     if problem == _ZIP and suffix in WORKBOOKS:

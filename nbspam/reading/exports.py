@@ -21,9 +21,11 @@ _ROOT = lazy_pattern(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(smses|calls)\b", re.D
 _SURROGATES = lazy_pattern(r"&#(5[5-6]\d{3});&#(5[67]\d{3});")
 _REFERENCE = lazy_pattern(r"&#(x?)([0-9a-fA-F]{1,7});")
 _CONTROLS = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_CHAT_DATE = r"\d{1,4}\s?[./年-]\s?\d{1,2}\s?[./月-]\s?\d{1,4}"
+# In Arabic, invisible marks are between the numbers.
+_CHAT_DATE = r"\d{1,4}[\s\u200f]?[./年년-]\s?\d{1,2}[\s\u200f]?[./月월-]\s?\d{1,4}"
 _CHAT_LINE = lazy_pattern(
-    rf"[\ufeff\u200e\u200f\u202a]*\[?{_CHAT_DATE}[^\d\n]{{0,12}}\d{{1,2}}[:.h٫]\d\d(?:[:.]\d\d)?"
+    r"[\ufeff\u200e\u200f\u202a]*\[?"
+    rf"{_CHAT_DATE}[^\d\n]{{0,12}}\d{{1,2}}\s?[:.h٫]\s?\d\d(?:[:.]\d\d)?"
     r"[^\d\n:]{0,12}?(?:\]|\s[-–—]|[,،]\s)\s*(?:([^:\n]{1,100}):[^\S\n]?)?"
 )
 _MIN_CHAT_LINES = 2
@@ -59,7 +61,7 @@ def _parse_sms(lines: Iterator[str]) -> Iterator[str]:
     found: list[str] = []
 
     def on_element(name: str, attributes: dict[str, str]) -> None:
-        if name == "sms" or (name == "part" and attributes.get("ct") == "text/plain"):
+        if name == "sms" or (name == "part" and attributes.get("ct", "").startswith("text/plain")):
             found.append(attributes.get("body" if name == "sms" else "text", ""))
 
     # the lines are decoded already, whatever the XML declaration says

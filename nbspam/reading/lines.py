@@ -228,7 +228,7 @@ def guess_charset(data: bytes) -> str:
         rows a table    tables    this function    charset-normalizer
         200             200       200              155
         8               192       190              137
-        2               169       160              104
+        2               169       162              104
     """
     best = _MIN_COMMON_SHARE, ""
     for codec, common in MULTIBYTE_CHARSETS.items():
@@ -241,7 +241,7 @@ def guess_charset(data: bytes) -> str:
     signs, data = Counter(run[-1] for run in _PRICES.findall(data)), _PRICES.sub(b"", data)
     high = [byte > 0x7F for byte in data]
     # Latin letters beyond ASCII are seldom adjacent; a text with prices may have no such letters.
-    is_latin = 2 * sum(map(min, high, high[1:])) < max(1, sum(high))
+    is_latin = 2 * sum(map(min, high, high[1:])) <= sum(high)
     counts = Counter(byte for byte in data if byte > 0x7F)
     scores = {codec: -math.inf for codec, _ in SINGLE_BYTE_CHARSETS}
     for codec, letters in SINGLE_BYTE_CHARSETS:

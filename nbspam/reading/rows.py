@@ -329,6 +329,8 @@ def cell_text(value: Any) -> str:
         return cell
     if isinstance(value, bool):
         return str(int(value))
+    if isinstance(value, bytes):  # Impala and older Spark do not mark texts in Parquet as texts
+        return value.decode("utf-8", "replace")
     is_missing = value is None or (isinstance(value, float) and math.isnan(value))
     return "" if is_missing else str(value)
 

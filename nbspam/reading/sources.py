@@ -38,6 +38,8 @@ from nbspam.reading.source import (
     read_one,
 )
 
+_MANY_LINES = 20  # in a message of as many lines, blank lines are between paragraphs
+
 
 def read_labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
     """Yield the messages of a source with labels.
@@ -203,9 +205,11 @@ class Source(Input):
 
         if kind := exports.export_kind(self):
             return kind
-        if self.label is None and mail.is_index(self):
+        if self.label is not None:
+            self._check_one_message()
+        elif mail.is_index(self):
             return mail.INDEX
-        if self.label is None:
+        else:
             from nbspam.reading import tables
 
             if tables.are_labelled_lines(self.lines):
@@ -215,6 +219,17 @@ class Source(Input):
                 # the verdict on such a file is unsure; in a folder the file would be skipped
                 return mail.ONE_MESSAGE
         return mail.TEXT
+
+    def _check_one_message(self) -> None:
+        """Note a text whose lines may be messages; raises SourceError for XML."""
+        sample = self.sample.strip()
+        if sample.startswith(b"<?xml") and b"<html" not in sample.lower():
+            problem = "is XML, but not an SMS backup as nbspam reads it; save it as a table"
+            raise SourceError(f"{self.path}: {problem}")
+        has_blank_line = b"\n\n" in sample.replace(b"\r", b"")
+        if len(self.lines) >= _MANY_LINES and not has_blank_line and not sample.startswith(b"<"):
+            problem = f"{self.path}: its lines are read as one message"
+            self.note(problem, Remedy.SAY_FORMAT, format=LINES)
 
     def _attached_messages(self, raws: Iterator[RawMessage]) -> Iterator[RawMessage]:
         """Yield the messages attached to messages; raises SourceError for standard input."""

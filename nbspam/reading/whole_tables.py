@@ -16,11 +16,12 @@ import itertools
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from nbspam.errors import Remedy, TableError, needs_extra
 from nbspam.reading import header_rows, lines, rows
+from nbspam.reading.columns import is_label_name
 from nbspam.reading.rows import Content, TableRow
 from nbspam.reading.source import Input, TableOptions
 
@@ -146,15 +147,12 @@ def _document(data: bytes, decoding: lines.Decoding) -> Any:
 def _document_table(document: Any, source: Input) -> MemoryTable:
     """Convert a JSON document to a table; raises TableError."""
     name, options, names = source.title, source.options.table, None
-    chats = rows.field(document, "chats.list") if isinstance(document, dict) else None
-    if isinstance(chats, list):  # Telegram's export of all chats
-        document = {"messages": [row for chat in chats for row in rows.field(chat, "messages")]}
-    messages: Any = document.get("messages") if isinstance(document, dict) else None
-    if rows.are_objects(messages):
-        # An exported chat; the program's own entries have no text.
-        if source.require_labels and not any("label" in row for row in messages):
+    if messages := _chat_messages(document):
+        known = [row for row in messages if any(map(row.get, _CHAT_TEXT_FIELDS))]
+        fields = {key for row in messages for key in row}
+        if source.require_labels and not (options.label_column or any(map(is_label_name, fields))):
             raise TableError(f"{name}: is an exported chat, without labels", Remedy.GIVE_LABEL)
-        document = [row for row in messages if any(map(row.get, _CHAT_TEXT_FIELDS))]
+        document = known or messages  # the program's own entries have no text
     elif isinstance(document, dict):
         data, values = document.get("data"), list(document.values())
         kinds = {*map(type, values)}
@@ -184,6 +182,24 @@ def _document_table(document: Any, source: Input) -> MemoryTable:
         f"{name}: the JSON is not a table; give an array of objects, such as"
         ' [{"label": "ham", "text": "…"}], or what pandas writes with DataFrame.to_json'
     )
+
+
+def _chat_messages(document: Any) -> list[dict[str, Any]]:
+    """Return the entries of an exported chat, or of Telegram's export of all chats; else [].
+
+    Facebook writes each byte of a text's UTF-8 as a character.
+    """
+    if not isinstance(document, dict):
+        return []
+    lists = (rows.field(document, f"{name}.list") for name in ("chats", "left_chats"))
+    chats = [chat for chats in lists if rows.are_objects(chats) for chat in chats] or [document]
+    parts = (chat.get("messages") for chat in chats)
+    messages = [row for part in parts if rows.are_objects(part) for row in part]
+    for row in messages:
+        if "sender_name" in row and isinstance(row.get("content"), str):
+            with suppress(UnicodeError):
+                row["content"] = row["content"].encode("latin-1").decode()
+    return messages
 
 
 def _has_object_per_row(document: dict[str, dict[str, object]], options: TableOptions) -> bool:

@@ -47,6 +47,7 @@ PIECES = [
     {"id": 1, "type": "message", "text": [t[:9], {"type": "bold", "text": t[9:]}]} for t in HAM
 ]
 ALL, ONE = PAIRS, [("ham", text) for text in HAM]  # what is read
+NUMBERS = [(str(int(label == "spam")), text) for label, text in PAIRS]
 # Kind: files or a file, with what is expected of them: messages, and part of a note; or part of the
 # sentence with which they are refused.
 KINDS = {
@@ -69,6 +70,17 @@ KINDS = {
         ("a.csv", rows("{t},{l}", "text,nonspam"), ALL, ""),
         ("a.csv", rows("{t},{l},0", "text,label_ham,label_spam").replace("ham,0", "1,0").replace("spam,0", "0,1"), ALL, "means ham"),
         ("a.csv", rows("{t},{l}", "text,safe", "TRUE", "FALSE"), ALL, "true in column 'safe' means ham"),
+        ("a.csv", rows("{t},{l}", "text,clean", "1", "0"), ALL, "1 in column 'clean' means ham"),
+        ("a.csv", rows("{t},{l}", "text,isn't spam", "1", "0"), ALL, "1 in column \"isn't spam\" means ham"),
+        ("a.csv", rows("{t},{l}", "text,Spam (0/1)", "0", "1"), ALL, ""),
+        ("a.csv", rows("{t},{l}", "text,label: 0 spam 1 ham", "1", "0"), ALL, "1 in column 'label: 0 spam 1 ham' means ham"),
+        ("a.csv", rows("{t},{l}", "text,spam0_ham1", "1", "0"), ALL, "1 in column 'spam0_ham1' means ham"),
+        ("a.csv", rows("{t},{l}", "text,label (1=spam; 0=not spam)", "0", "1"), ALL, ""),
+        ("a.csv", rows("{t},{l}", "text,Spam/Ham (1/0)", "0", "1"), NUMBERS, "'Spam/Ham (1/0)' (0, 1)"),
+        ("a.csv", rows("{t},{l},0", "text,v1_ham,v1_spam").replace("ham,0", "True,False").replace("spam,0", "False,True"), ALL, "true in column 'v1_ham' means ham"),
+        ("a.csv", rows("{t},{l},1", "text,label,safe", "0", "1"), NUMBERS, "labels are read from column 'label'"),
+        ("a.csv", rows("{t},{l}", "texto,spam", "no", "sí"), ALL, ""),
+        ("a.csv", rows("{t},{l}", "Text,Spam?", "FALSCH", "WAHR"), ALL, ""),
     ],
     "what was chosen is named, or refused": [
         ("a.csv", rows("{t},{l},{o}", "text,label_a,label_b", "0", "1"), "each of 'label_a', 'label_b' may be the label", ""),
@@ -96,7 +108,18 @@ KINDS = {
         ("=ham a.txt", chat("2024年1月5日 9:{m} - ", "王: "), ONE, "is a WhatsApp chat"),
         ("=ham a.txt", chat("٥/١/٢٠٢٤، ٩:{m} ص - "), ONE, "is a WhatsApp chat"),
         ("=ham a.txt", chat("5-1-2024 klokken 9.{m} - "), ONE, "is a WhatsApp chat"),
+        ("=ham a.xml", smses(element='<mms><parts><part ct="text/plain; charset=utf-8" text="{t}"/></parts></mms>'), ONE, "is an SMS backup"),
+        ("=ham a.xml", "<?xml version='1.0'?>\n<allsms><sms><body>see you</body></sms></allsms>", "is XML, but not an SMS backup", ""),
+        ("=ham a.xls", "<html><table><tr><td>see you</td></tr></table></html>", "is a table in HTML or XML", ""),
+        ("=ham a.txt", chat("\u200f٥\u200f/١\u200f/٢٠٢٤، ٩:{m} م - "), ONE, "is a WhatsApp chat"),
+        ("=ham a.txt", chat("2024-01-05 9 h {m} - "), ONE, "is a WhatsApp chat"),
+        ("=ham a.txt", chat("2024년 1월 5일 오후 9:{m}, ", "박 : "), ONE, "is a WhatsApp chat"),
         ("=ham a.json", json.dumps({"name": "Ann", "messages": PIECES}), ONE, ""),
+        ("=ham a.json", json.dumps({"chats": {"list": [{"name": "A"}, {"messages": PIECES[:5]}]}, "left_chats": {"list": [{"messages": PIECES[5:]}]}}), ONE, ""),
+        ("=ham a.json", json.dumps({"messages": [{"sender_name": "A", "content": f"grÃ¼n: {t}"} for t in HAM]}), [("ham", f"grün: {t}") for t in HAM], ""),
+        ("=ham a.json", json.dumps({"messages": [{"sender": "A", "message": t} for t in HAM]}), ONE, ""),
+        ("a.json", json.dumps({"messages": [{"text": t, "class": v} for v, t in PAIRS]}), ALL, ""),
+        ("a.json", json.dumps({"messages": [{"text": t, "is_spam": v == "spam"} for v, t in PAIRS]}), ALL, ""),
         ("=ham a.json", json.dumps({"chats": {"list": [{"messages": PIECES[:5]}, {"messages": PIECES[5:]}]}}), ONE, ""),
         ("=ham a.json", json.dumps({"guild": {}, "messages": [{"id": "1", "type": "Default", "content": t, "author": {"name": "A"}} for t in HAM]}), ONE, ""),
         ("=ham a.json", json.dumps({"messageCount": 12, "messages": [{"type": 1, "body": t} for t in HAM]}), ONE, ""),
@@ -122,6 +145,7 @@ KINDS = {
         ("a.csv", rows("{t},{l}", "text,label") + 'win, "spam"\n', [*ALL, ("spam", "win")], ""),
         ("a.csv", rows("{l},{t}", "label,text") + "\ufeffspam,win\n\u200bham,see you\n", [*ALL, ("spam", "win"), ("ham", "see you")], ""),
         ("a.csv", rows("{l},{t}", "label,text") + "spam.,win\n'ham',see you\n«Spam»,buy\n", [*ALL, ("spam", "win"), ("ham", "see you"), ("spam", "buy")], ""),
+        ("a.csv", rows("\u200e{l},{t}", "\u200blabel,'text'") + "\u202bspam\u202c,win\n", [*ALL, ("spam", "win")], ""),
         ("a.csv", rows("{t},{m}", "text,rating"), "no column among 'text', 'rating' looks like a label", ""),
         ("a.csv", rows("{t},{i}", "text,like_count"), "no column among 'text', 'like_count' looks like a label", ""),
         ("a.csv", rows("{t},{l}", "text,language", "en", "de"), "no column among 'text', 'language' looks", ""),
@@ -160,6 +184,16 @@ def test_no_layout_is_silently_wrong(kind, name, content, expected, note, tmp_pa
     assert bool(told) == bool(note), told
 
 
+def test_a_text_of_many_lines_is_told_to_be_one_message(tmp_path):
+    path = tmp_path / "ham.txt"
+    path.write_text("\n".join(HAM * 2))
+    found, told = read(path, "ham")
+    assert len(found) == 1
+    assert "its lines are read as one message; name its format" in told
+    path.write_text("\n\n".join(HAM * 2))
+    assert read(path, "ham")[1] == ""
+
+
 CLASSES = {"names": ["spam", "ham"], "_type": "ClassLabel"}
 # What the metadata says of the column, and its values.
 SAID = {
@@ -170,7 +204,7 @@ SAID = {
 }
 
 
-@each("form", [*SAID, "an index", "a category", "one that is not known"])
+@each("form", [*SAID, "an index", "a category", "bytes", "one that is not known"])
 def test_what_a_parquet_file_says_of_itself_counts(form, tmp_path):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
@@ -179,6 +213,8 @@ def test_what_a_parquet_file_says_of_itself_counts(form, tmp_path):
     column = "label.kind" if form == "an object" else None
     if form == "an index":
         frame.set_index("label").to_parquet(path)
+    elif form == "bytes":
+        frame.map(str.encode).to_parquet(path)
     elif form == "a category":
         frame.astype({"label": "category"}).to_parquet(path)
     else:
@@ -201,6 +237,7 @@ def test_what_a_parquet_file_says_of_itself_counts(form, tmp_path):
         "train.csv.gz test.csv",
         "sms_train.csv sms_test.csv sample_submission.csv",
         "split=train/0.csv split=test/0.csv",
+        "data/train-0.csv data/test-0.csv",
     ],
 )
 def test_parts_for_training_are_read_and_the_others_named(names, tmp_path):
