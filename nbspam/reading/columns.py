@@ -403,7 +403,8 @@ class _ColumnSearch(NamedTuple):
         """Find the label column; None without one.  Raises TableError for equally good columns.
 
         If the user gives a label, a column must certainly be labels.
-        A rival has as good a name and as many values, and divides the rows in another way.
+        A rival divides the rows in another way.  It has as good a name and as many values; or a
+        usual name, if the best column, such as predictions, is found by its values only.
         """
         candidates = _candidates(self.contents, self.names)
         if self.source.label is not None:
@@ -416,7 +417,9 @@ class _ColumnSearch(NamedTuple):
         if not self.source.require_labels or best.n == 1:
             return best.column
         others = [other for other in others if other.split != best.split and other.n > 1]
-        rivals = [other.column for other in others if other.rank == best.rank]
+        is_by_values = best.name_rank == len(LABEL_NAMES)
+        usual = [o for o in others if o.are_answers and o.name_rank < best.name_rank]
+        rivals = [o.column for o in others if o.rank == best.rank or (is_by_values and o in usual)]
         self.refuse_rivals(
             "label", [best.column, *rivals] if rivals else [], Remedy.NAME_LABEL_COLUMN
         )

@@ -173,10 +173,13 @@ class Source(Input):
             return mail.CLASS_FOLDERS if mail.has_classes(self.path) else mail.FOLDER
         if input_format is None and self.is_file:
             return self._recognise_file()
-        from nbspam.reading import looks, tables
+        from nbspam.reading import exports, looks, tables
 
         if input_format is None:
             return looks.LABELLED_STREAM if self.require_labels else STREAM
+        if input_format == LINES and self.is_file and exports.export_kind(self):
+            problem = "is an export of messages, and its lines are read, with dates and names"
+            self.note(f"{self.path}: {problem}", Remedy.LEAVE_OUT_LINES)
         kinds = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
         return kinds.get(input_format) or tables.FORMS[input_format]
 

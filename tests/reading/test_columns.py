@@ -352,6 +352,7 @@ ROWS = {
             "JSON: a text in pieces, as Telegram writes it",
             "pandas' index with a name",
             "Parquet of Hugging Face's datasets",
+            "Parquet: bytes (Impala, older Spark)",
             "a page of HTML, a Git LFS pointer",
         ),
         "tests/reading/test_ten_kinds.py",

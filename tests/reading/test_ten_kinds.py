@@ -87,6 +87,8 @@ KINDS = {
         ("a.csv", rows("{o},{t},{l}", "final_label,text,annotator1_label", "0", "1"), "each of 'final_label', 'annotator1_label' may", ""),
         ("a.csv", rows("{t},{l}", "text,flagged", "0", "1"), [(str(int(v == "spam")), t) for v, t in PAIRS], "'flagged' (by content: 0, 1)"),
         ("a.csv", rows("{t},{l},{o}", "text,whoTarget,offensive", "0", "1"), [(str(int(v == "spam")), t) for v, t in PAIRS], "('offensive' may be it, too)"),
+        ("a.csv", rows("{t},{l},{o}", "text,predicted,label"), "each of 'predicted', 'label' may be the label", ""),
+        ("a.csv", rows("{t},{l},{o}", "text,folder,is_spam"), "each of 'folder', 'is_spam' may be the label", ""),
         ("a.csv", rows("{t},{l},{o}", "text,target,class", "0", "1"), "each of 'class', 'target' may be the label", ""),
     ],
     "a source may be a table of one class": [
@@ -192,6 +194,14 @@ def test_a_text_of_many_lines_is_told_to_be_one_message(tmp_path):
     assert "its lines are read as one message; name its format" in told
     path.write_text("\n\n".join(HAM * 2))
     assert read(path, "ham")[1] == ""
+
+
+def test_the_lines_of_a_chat_are_told_to_have_dates(tmp_path):
+    path, told = tmp_path / "chat.txt", []
+    path.write_text(chat("5/1/24, 9:{m} AM - "))
+    options = ReadingOptions(input_format="lines", on_note=lambda note: told.append(str(note)))
+    assert len(list(read_unlabelled(str(path), "ham", options, Skips()))) == len(HAM)
+    assert "its lines are read, with dates and names" in "".join(told)
 
 
 CLASSES = {"names": ["spam", "ham"], "_type": "ClassLabel"}

@@ -147,6 +147,8 @@ def refused(said, name, content):
     return [*skipped(said, content, name=name), (REFUSED, {name: content}, name, {}, said)]
 
 
+XML = b"<?xml version='1.0'?><all><sms><body>see you</body></sms></all>"
+LINES = b"".join(b"say hi to %d friends\n" % i for i in range(20))
 CASES = {
     "a mail, with any line ends": one(
         *(M.replace(b"\n", end) for end in (b"\n", b"\r\n", b"\r", b"\r\r\n")),
@@ -280,6 +282,11 @@ CASES = {
             [SHORT[0], 'say\n"hi"', SHORT[2]],
         ),
     ],
+    "other XML": [
+        (REFUSED, {"a.xml": XML}, "a.xml", {}, "save it as a table"),
+        (REFUSED, {"a.xls": XML}, "a.xls", {}, "save it as CSV"),
+    ],
+    "a text of 20 lines": [(READ, {"a.txt": LINES}, "a.txt", {}, [LINES.decode()])],
     "Outlook's `.msg`": refused("msgconvert", "a.msg", OLE),
     "Outlook's `.pst`": refused("readpst", "a.pst", b"!BDN" + NOISE),
     "Outlook for Mac's": [
