@@ -70,6 +70,7 @@ class Remedy(Enum):
     )
     GIVE_OUTSIDE_LABEL = "give it with a label of its own (--spam, --ham)"
     LEAVE_OUT_STRICT = "fix it, or leave out --strict to skip it"
+    READ_EACH_LINE = "if each is a message, name the file as a source (--input-format lines)"
     LEAVE_OUT_LINES = "leave out --lines to read each message"
     LEAVE_OUT_SEEN = "leave out --seen to read all of it"
     NAME_SPAM_LABEL = "name the spam class when training (--spam-label)"

@@ -37,10 +37,9 @@ def export_kind(source: Input) -> SourceKind | None:
     text = source.sample.decode(codec or "utf-8", "replace").lstrip("\ufeff")
     if _ROOT.match(text):
         return _SMS_BACKUP
-    if source.lines and _CHAT_LINE.match(source.lines[0]):
-        lines = sum(_CHAT_LINE.match(line) is not None for line in source.lines)
-        return _CHAT if lines >= _MIN_CHAT_LINES else None
-    return None
+    starts = [_CHAT_LINE.match(line) is not None for line in source.lines]
+    is_chat = starts[:1] == [True] or 2 * sum(starts) > len(starts)  # there may be a title above it
+    return _CHAT if is_chat and sum(starts) >= _MIN_CHAT_LINES else None
 
 
 def _check_reference(match: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ from nbspam.names import HAM, SPAM, maildir_flags, normal_label, real_name
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import decode
 from nbspam.reading.compression import TABLE_SUFFIXES, bare_suffix, is_mail_store_file
+from nbspam.reading.exports import export_kind
 from nbspam.reading.folder_names import use_of_name
 from nbspam.reading.header_fields import decode_words
 from nbspam.reading.lines import Decoding, decode_lines, nonblank_lines
@@ -340,7 +341,19 @@ def _not_recorded_error(path: Path) -> SourceError:
     return SourceError(f"{path}: does not record which messages were read", Remedy.LEAVE_OUT_SEEN)
 
 
+_MANY_LINES = 20  # a message of as many lines has blank lines between its paragraphs
+
+
+def note_lines(source: Input) -> None:
+    """Note a text that is read as one message if its lines may be messages."""
+    sample = source.sample.strip().replace(b"\r", b"")
+    if len(source.lines) >= _MANY_LINES and b"\n\n" not in sample and sample[:1] != b"<":
+        problem = f"{source.path}: its lines are read as one message"
+        source.note(problem, Remedy.READ_EACH_LINE)
+
+
 _MAIL_ENDINGS = frozenset((".eml", ".emlx"))
+_EXPORT_ENDINGS = frozenset((".txt", ".xml"))  # chats and SMS backups have these
 # Suffixes of the files that exports put next to messages.
 _SIDE_ENDINGS = frozenset(".json .meta .html .htm .css .js .ini".split())
 
@@ -360,7 +373,13 @@ def _kind_in_folder(entry: Input, names: set[str], endings: set[str]) -> SourceK
     is_other = bool(endings & _MAIL_ENDINGS) and ending not in _MAIL_ENDINGS
     is_about = ending in _SIDE_ENDINGS and len(endings) > 1
     may_be_side_file = is_other or is_about or entry.path.stem.casefold() == "readme"
-    if not (may_be_side_file or ending in TABLE_SUFFIXES) or is_mail(entry.sample):
+    if is_mail(entry.sample):
+        return MAIL
+    if ending in _EXPORT_ENDINGS and (kind := export_kind(entry)):
+        return kind
+    if len(names) == 1:
+        note_lines(entry)
+    if not (may_be_side_file or ending in TABLE_SUFFIXES):
         return MAIL
     return _SIDE_FILE if may_be_side_file else _TABLE
 

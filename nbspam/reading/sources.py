@@ -38,8 +38,6 @@ from nbspam.reading.source import (
     read_one,
 )
 
-_MANY_LINES = 20  # in a message of as many lines, blank lines are between paragraphs
-
 
 def read_labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
     """Yield the messages of a source with labels.
@@ -225,14 +223,12 @@ class Source(Input):
 
     def _check_one_message(self) -> None:
         """Note a text whose lines may be messages; raises SourceError for XML."""
-        sample = self.sample.strip()
-        if sample.startswith(b"<?xml") and b"<html" not in sample.lower():
+        from nbspam.reading import mail
+
+        if self.sample.lstrip().startswith(b"<?xml") and b"<html" not in self.sample.lower():
             problem = "is XML, but not an SMS backup as nbspam reads it; save it as a table"
             raise SourceError(f"{self.path}: {problem}")
-        has_blank_line = b"\n\n" in sample.replace(b"\r", b"")
-        if len(self.lines) >= _MANY_LINES and not has_blank_line and not sample.startswith(b"<"):
-            problem = f"{self.path}: its lines are read as one message"
-            self.note(problem, Remedy.SAY_FORMAT, format=LINES)
+        mail.note_lines(self)
 
     def _attached_messages(self, raws: Iterator[RawMessage]) -> Iterator[RawMessage]:
         """Yield the messages attached to messages; raises SourceError for standard input."""

@@ -116,6 +116,9 @@ KINDS = {
         ("=ham a.txt", chat("\u200f٥\u200f/١\u200f/٢٠٢٤، ٩:{m} م - "), ONE, "is a WhatsApp chat"),
         ("=ham a.txt", chat("2024-01-05 9 h {m} - "), ONE, "is a WhatsApp chat"),
         ("=ham a.txt", chat("2024년 1월 5일 오후 9:{m}, ", "박 : "), ONE, "is a WhatsApp chat"),
+        ("=ham a.txt", "Ann 님과 카카오톡 대화\n\n" + chat("2024년 1월 5일 오후 9:{m}, "), ONE, "is a WhatsApp chat"),
+        ("ham/a.txt", chat("5/1/24, 9:{m} AM - "), ONE, "is a WhatsApp chat"),
+        ("ham/sms.xml", smses(), ONE, "is an SMS backup"),
         ("=ham a.json", json.dumps({"name": "Ann", "messages": PIECES}), ONE, ""),
         ("=ham a.json", json.dumps({"chats": {"list": [{"name": "A"}, {"messages": PIECES[:5]}]}, "left_chats": {"list": [{"messages": PIECES[5:]}]}}), ONE, ""),
         ("=ham a.json", json.dumps({"messages": [{"sender_name": "A", "content": f"grÃ¼n: {t}"} for t in HAM]}), [("ham", f"grün: {t}") for t in HAM], ""),
@@ -191,7 +194,8 @@ def test_a_text_of_many_lines_is_told_to_be_one_message(tmp_path):
     path.write_text("\n".join(HAM * 2))
     found, told = read(path, "ham")
     assert len(found) == 1
-    assert "its lines are read as one message; name its format" in told
+    assert "its lines are read as one message; if each is a message, name the file" in told
+    assert read(tmp_path, "ham") == (found, told)
     path.write_text("\n\n".join(HAM * 2))
     assert read(path, "ham")[1] == ""
 
