@@ -71,7 +71,7 @@ _QUESTION = lazy_pattern(
 )
 # A name that explains its values: `Ham (1) or Spam (0)`, `label (0=ham, 1=not ham)`.
 _MEANINGS = (
-    lazy_pattern(r"(?P<word>(?:no[nt]?[ -])?[a-z]+)[ =:(_]*(?P<digit>[01])(?![^\W_])"),
+    lazy_pattern(r"(?<![a-z])(?P<word>(?:no[nt]?[ -])?[a-z]+)[ =:(_]*(?P<digit>[01])(?![^\W_])"),
     lazy_pattern(r"(?<![^\W_])(?P<digit>[01])[ =:_]*(?P<word>(?:no[nt]?[ -])?[a-z]+)"),
 )
 LIKE_SPAM = frozenset("spam ham junk phishing smishing scam fraud label class target".split())
@@ -292,6 +292,8 @@ def _candidate(column: int, name: str, cells: Sequence[str]) -> _Candidate | Non
         (_WEAK, is_named),
         (_CONSTANT, n == 1),
         (_LIKE_LABEL, not words.isdisjoint(LIKE_SPAM)),
+        # such as `Phishing Email` in Kaggle's column `Email Type`
+        (_LIKE_LABEL, n > 1 and not CLASS_NAMES.isdisjoint(words_of(" ".join(order)))),
         (None, as_text > 0),
         (_BINARY, are_answers),
         (_WEAK, key in WEAK_LABEL_NAMES),

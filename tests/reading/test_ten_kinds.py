@@ -85,6 +85,7 @@ KINDS = {
     "what was chosen is named, or refused": [
         ("a.csv", rows("{t},{l},{o}", "text,label_a,label_b", "0", "1"), "each of 'label_a', 'label_b' may be the label", ""),
         ("a.csv", rows("{o},{t},{l}", "final_label,text,annotator1_label", "0", "1"), "each of 'final_label', 'annotator1_label' may", ""),
+        ("a.csv", rows("{i},{t},{l}", ",Email Text,Email Type", "Safe Email", "Phishing Email"), [({"ham": "safe email", "spam": "phishing email"}[v], t) for v, t in PAIRS], "labels are read from column 'Email Type'"),
         ("a.csv", rows("{t},{l}", "text,flagged", "0", "1"), [(str(int(v == "spam")), t) for v, t in PAIRS], "'flagged' (by content: 0, 1)"),
         ("a.csv", rows("{t},{l},{o}", "text,whoTarget,offensive", "0", "1"), [(str(int(v == "spam")), t) for v, t in PAIRS], "('offensive' may be it, too)"),
         ("a.csv", rows("{t},{l},{o}", "text,predicted,label"), "each of 'predicted', 'label' may be the label", ""),
