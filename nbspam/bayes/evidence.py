@@ -5,8 +5,8 @@ for a whole mail is overconfident and ranks poorly.  Three features of the weigh
 better, on SMS and on mail (docs/research/ideas-tried.md lists the alternatives):
 
     strongest  mean of the N_STRONGEST largest |w|, with their signs (header: N_STRONGEST_HEADERS)
-    sum        sum of all w / (SUM_SCALE sqrt n)
-    strong     sum of the w with |w| > STRONG_EDGE / (their number + STRONG_SHRINK)
+    sum        (sum of all w) / (SUM_SCALE sqrt n)
+    strong     (sum of the w with |w| > STRONG_EDGE) / (number of these w + STRONG_SHRINK)
 
 A fourth feature is the length, ln n - LENGTH_CENTRE: few words are weaker evidence than many.
 
@@ -18,7 +18,8 @@ to 1 while |w| rises by EDGE_WIDTH around the edge:
 The edge of "strongest" is the |w| of the last word in it.  Many words share one weight, because
 they share their counts.  With a hard edge, one more message moved all of them across it: a model of
 450 mails, correctly taught one more spam, missed 10.95 % of spam instead of 9.52 %; with the soft
-edge, 10.24 % instead of 9.76 % (P9).  P1 to P6 are as good either way.
+edge, 10.24 % instead of 9.76 % (P9).  On P1 to P6 both edges are equally good.
+docs/research/benchmarks.md defines P1 to P9.
 
 Repeats.  Words of one message with the same counts mostly come from the same training messages, so
 they are not independent evidence.  m such words count as m^REPEAT_EXPONENT words in every feature.
@@ -29,11 +30,13 @@ The terms are rounded (`round_to_grid`), so the sums do not depend on the order 
 
 Traits.  A model with traits (`trait_model.py`) has one more feature:
 
-    traits  sum over the traits of log f_spam / f_rest, each clipped to +-TRAIT_LIMIT, / TRAIT_SCALE
+    traits  (sum over the traits of log(f_spam / f_rest), each clipped to +-TRAIT_LIMIT)
+            / TRAIT_SCALE
 
-`shrunk_trait_weight` shrinks each trait's weight while few messages were learned.  A weight is
-clipped because the traits of a text depend on each other, and because a value far from all training
-data proves little.  Log-loss of left-out messages in two training halves:
+f is the density of the trait's value.  `shrunk_trait_weight` shrinks each trait's weight while few
+messages were learned.  A weight is clipped because the traits of a text depend on each other, and
+because a value far from all training data proves little.  Log-loss of left-out messages in two
+training halves:
 
     TRAIT_LIMIT     P1      P2
     without traits  0.0218  0.0184
@@ -78,14 +81,14 @@ LENGTH_CENTRE = 4.5
 REPEAT_EXPONENT = 0.8
 WORD_FEATURES = 3
 TRAIT_LIMIT, TRAIT_SCALE = 2.0, 5.0  # nats
-# With this many messages in addition to the first, traits get half of their weight.
+# Traits get half of their weight with 1 + TRAITS_HALF_WEIGHT messages in the smaller class.
 TRAITS_HALF_WEIGHT = 5.0
 
-# A header word that at least SEPARATING_SHARE of one class and at most _MAX_OTHER_SHARE of the rest
-# have was written by the program that collected the mail: a fetcher's folder, another server.  P2,
-# P3, P6 and P7 have no such word.  In a test, the learned hams of trec07p had one such word, and
-# the learned spams another.  Of 200 new spams with the hams' word, 6 were classified as ham if such
-# words count, 2 if they are left out.
+# If at least SEPARATING_SHARE of one class and at most _MAX_OTHER_SHARE of the rest have a header
+# word, the program that collected the mail wrote it: it names, for example, a fetcher's folder or
+# another server.  P2, P3, P6 and P7 have no such word.  In a test, the learned hams of trec07p had
+# one such word, and the learned spams another.  200 new spams had the hams' word: 6 of them were
+# classified as ham with such words, 2 without them.
 SEPARATING_SHARE, _MAX_OTHER_SHARE, _MIN_MESSAGES = 0.9, 0.01, 50
 
 
@@ -103,7 +106,10 @@ def separates_classes(row: Sequence[float], messages: Sequence[float]) -> bool:
 
 
 class GroupSummary(NamedTuple):
-    """The features of one group of words, and the sums that bound their effect."""
+    """The features of one group of words, and the sums of its weights.
+
+    The sums limit how far the group can shift the log-odds.
+    """
 
     strongest: float
     sum: float
@@ -161,7 +167,8 @@ class _RankedWeights:
         self._running_count = [0.0, *accumulate(self.counts)]
         self._running_nats = [0.0, *accumulate(self.nats)]
         self.n = self._running_count[-1]
-        # The |w| of the last of the `top_n` strongest words; below 0 if there are no more words.
+        # The |w| of the word at rank `top_n`, strongest first.  -EDGE_WIDTH with at most `top_n`
+        # words, so that every word counts in full.
         last = bisect_left(self._running_count, top_n) - 1
         self.edge = -EDGE_WIDTH if self.n <= top_n else abs(self.weights[last])
 
@@ -207,7 +214,7 @@ def summarize_group(weights: Iterable[float], top_n: int) -> GroupSummary:
 def shrunk_trait_weight(log_ratio: float, messages: float) -> float:
     """Return the weight of a trait, clipped, and shrunk while few messages were learned.
 
-    log_ratio: log f_spam / f_rest, in nats.
+    log_ratio: log(f_spam / f_rest), in nats.
     messages: number of messages with traits in the smaller class.  With one such message the weight
     is 0.
 
@@ -270,9 +277,9 @@ def group_shares(
 
 # Mail from elsewhere was received by a domain that received no learned mail, and a model is too
 # sure about it (docs/serve.md has figures).  But some of a user's own mail comes by new domains
-# too: about as often as a learned mail is the only mail of its domain (Good 1953, "The population
-# frequencies of species").  So if the user's provider has a new name for each mail, no mail is
-# doubted.
+# too.  Its share is estimated by the share of learned mails that are the only mail of their domain
+# (Good 1953, "The population frequencies of species").  So if the user's provider has a new name
+# for each mail, mail by a new domain is hardly doubted (0.09).
 _MAILS_HALF_DOUBT, _NEW_HALF_DOUBT = 2.0, 0.1
 
 
@@ -286,7 +293,8 @@ class DomainCounts(NamedTuple):
     def doubt(self, n: float) -> float:
         """Return the doubt of a mail, 0 to 1: how far its domain is unknown to the model.
 
-            doubt = 2 / (n + 2) 0.1 / (0.1 + new),   new = (domains of one mail + 1) / (mails + 1)
+            doubt = 2 / (n + 2) x 0.1 / (0.1 + new)
+            new = (domains with one mail + 1) / (mails + 1)
 
         n: number of learned mails of its domain.
         """
@@ -294,7 +302,10 @@ class DomainCounts(NamedTuple):
 
     @property
     def doubt_unnamed(self) -> float:
-        """The doubt of a mail whose header names no host, by the share of mails with a host."""
+        """The doubt of a mail whose header names no host.
+
+        It grows with the share of learned mails whose header names a host.
+        """
         return self.named / self.mails * self._rarity if self.mails else 0.0
 
     @property

@@ -4,10 +4,10 @@ A spammer can append a page of ordinary text to a spam.  No learned message look
 calibration fitted only to learned messages takes the page for evidence.  Therefore each learned
 spam has a copy with ham words added, which counts as COPY_WEIGHT messages in the fit.
 
-A copy needs only the weights of the added words, and these follow from counts.  A random word of
-learned ham is a token of n ham messages n times as often as a token of one ham message.  So the
-padding needs neither a ham message nor random numbers: it consists of evenly spaced quantiles of
-the weights that the words of a ham message have while that message is left out.
+A copy needs only the weights of the added words, and these follow from counts.  If a word is drawn
+at random from learned ham, a token in n ham messages is drawn n times as often as a token in one.
+So the padding needs neither a ham message nor random numbers: it consists of evenly spaced
+quantiles of the weights that the words of a ham message have while that message is left out.
 """
 
 from collections import Counter
@@ -29,8 +29,8 @@ from nbspam.bayes.matrix import (
 # (count in ham, count in spam) -> the number of tokens.  All classes but spam are ham.
 Pairs = Mapping[tuple[int, int], int]
 
-# The weight of a copy, in messages.  Share of 200 spams of P2, with words of its ham added, that is
-# called ham:
+# The weight of a copy, in messages.  Share of 200 P2 spams called ham after words of P2's ham were
+# added:
 #   COPY_WEIGHT   200 words   500 words   1,000 words
 #   0               20 %        52 %         77 %
 #   0.03            14 %        35 %         64 %
@@ -38,14 +38,14 @@ Pairs = Mapping[tuple[int, int], int]
 # With 0.1, mail without headers is ranked worse: the left-out 1-ROCA% of Enron 1 rises from 0.053
 # to 0.069; with 0.03 it rises to 0.056.
 COPY_WEIGHT = 0.06
-# Numbers of added words.  Each copy uses one of them, which the number of the text's tokens
-# selects, so that many spams together use all of them.
+# Numbers of added words.  A copy's number of text tokens selects its size, so that many spams
+# together use all sizes.
 PADDING_SIZES = (30, 100, 300, 1000)
 # From this number of learned spams on, spam has copies.  With copies, a smaller model would rarely
 # be sure.
-#   messages   errors of P6.2   1-ROCA% of P7 with 50, 100, 200 of each class
-#   200              95              0.347   0.157   0.081
-#   50               79              0.343   0.162   0.081
+#   MIN_SPAM_TO_PAD   errors of P6.2   1-ROCA% of P7 with 50, 100, 200 of each class
+#   200                     95              0.347   0.157   0.081
+#   50                      79              0.343   0.162   0.081
 MIN_SPAM_TO_PAD = 50
 
 
@@ -69,8 +69,8 @@ def padding_weights(pairs: Pairs, n_ham: int, n_spam: int, alpha: float) -> list
     """Return the weights of the added words, for each of PADDING_SIZES; [] with too little spam.
 
     n_ham, n_spam: learned messages.  alpha: smoothing (`one_vs_rest_weight`).
-    There are fewer words than in PADDING_SIZES, because a word of a single message is unknown
-    without that message.
+    An array may be shorter than its size in PADDING_SIZES, because a word of a single message is
+    unknown while that message is left out.
     """
     if n_spam < MIN_SPAM_TO_PAD:
         return []

@@ -38,7 +38,7 @@ READ = ("SEEN", "UNDELETED")  # search criteria
 # Keywords with which users classify messages: registered with IANA, or used by Thunderbird.
 JUNK_KEYWORDS, HAM_KEYWORDS = ("$Junk", "Junk"), ("$NotJunk", "NonJunk", "NotJunk")
 _UIDS_PER_QUERY, _UIDS_PER_FETCH = 500, 100
-_MAX_FAILURES_IN_A_ROW = 20  # then the server fails, not single messages
+_MAX_FAILURES_IN_A_ROW = 20  # with this many, the server fails, not single messages
 _BYTES_PER_FETCH = 4 << 20  # for small messages; larger messages are fetched one by one
 # bytes that identify a message: its first header fields, some of them from the user's server
 PREFIX_BYTES = 4096
@@ -106,7 +106,8 @@ class Failures:
     def check(self, failures: int = 1) -> None:
         """Raise the error if a kind of work failed for all of its items.
 
-        failures: the minimal number of items; a single item may itself be the reason.
+        failures: how many items must have failed.  With 2, a single failed item raises nothing,
+        because the item itself may be the cause.
         """
         for kind, errors in self._errors.items():
             if kind not in self._worked and len(errors) >= failures:
@@ -241,7 +242,7 @@ class Connection(Failures, AbstractContextManager["Connection"]):
     # Messages of the open folder
 
     def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
-        """Return the UIDs from `first` on of the messages that meet all criteria, ascending."""
+        """Return the UIDs of the messages that meet all criteria, from `first` on, ascending."""
         query = ["UID", f"{first}:*", *criteria]
         uids = set(self._ask(lambda: self._client.search(query), self._open.name))
         return sorted(uid for uid in uids if uid >= first)  # 9:* includes the last UID, even 7

@@ -1,4 +1,4 @@
-"""Moving messages to the junk folder or another folder; each stays in exactly one folder.
+"""Move messages to the junk folder or another folder; a crash neither loses nor doubles a message.
 
 Each move is written to the account's state before it is made.  After a crash, `finish` determines
 whether it was made, so that no message is copied twice.
@@ -88,9 +88,10 @@ class Mover:
         self._done(pending, uids)
 
     def finish(self) -> None:
-        """Complete a move that an earlier run started, if it was made in part.
+        """Complete and record a pending move, which a crash or an error may have interrupted.
 
-        The move's folder is open afterwards.
+        The folder from which the messages were moved is open afterwards, if it still exists and a
+        move was pending.
         """
         pending = self.memory.pending
         if pending is None:

@@ -1,11 +1,13 @@
 """The verdict written into a message's header; every other byte stays as it was.
 
+The verdict is the last line of the header.  It follows the last well-formed header line, before the
+empty line or the first malformed line:
+
     X-Nbspam: spam, probability=0.998712, version=1.0.0
     X-Nbspam: unsure, probability=0.000632, reason=too-few-known-words, version=1.0.0
 
-is the last line of the header: it follows the last well-formed header line, before the empty line
-or the first malformed line.  A text without a header also gets an empty line.  An added line has
-the same line end as the line before it.
+A text without a header also gets an empty line.  An added line has the same line end as the line
+before it.
 """
 
 import json
@@ -35,7 +37,8 @@ def verdict_value(called: str, probability: float, reason: str | None = None) ->
 
     reason: why the verdict is unsure, if the probability did not decide.
     """
-    # A comma would end the name, and a line end the header.  UTF-8 is escaped as in a URL.
+    # A comma would end the name, and a newline would end the header, so both are escaped, as is %.
+    # Other characters beyond printable ASCII are escaped as UTF-8 bytes, as in a URL.
     name = "".join(
         chr(byte) if 0x20 <= byte < 0x7F and byte not in b"%," else f"%{byte:02X}"
         for byte in called.encode("utf-8", "replace")
@@ -73,14 +76,17 @@ def _quoted(word: str) -> str:
 
 
 def remove_own_fields(raw: bytes, name: str) -> bytes:
-    """Return the message without headers of this or nbspam's default name, forged or not."""
+    """Remove the headers called `name` or X-Nbspam with their evidence and tag.
+
+    Other headers are removed if their value is a verdict, genuine or forged.
+    """
     return marks.remove_marks(raw, (name, marks.MARK))
 
 
 def add_fields(raw: bytes, header: VerdictHeader) -> bytes:
     """Return a message with the header fields; `remove_own_fields` must have removed its old ones.
 
-    raw: the message, or its first PLACE_LIMIT bytes or more.
+    raw: the message, or at least its first `marks.PLACE_LIMIT` bytes.
     """
     lines = marks.lines_of(raw)
     end = marks.header_end(lines)
@@ -91,7 +97,9 @@ def add_fields(raw: bytes, header: VerdictHeader) -> bytes:
         from_line = FROM_LINE.match(lines)
         at = from_line.end() if from_line else 0
     if at == 0:
-        lines = raw  # so that a first line never ends with only CR, which many programs ignore
+        # An added first line must not end with a lone CR, because many programs do not treat it as
+        # a line end.
+        lines = raw
     eol = _line_end(lines, at) if lines is raw else b"\r"
     subject = marks.subject_start(lines, end) if header.tag and is_mail else None
     block = _added_fields(header, eol, subject is not None)

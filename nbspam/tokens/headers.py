@@ -60,8 +60,8 @@ _OLD_SUBJECTS = frozenset(
 def subject_of(headers: list[Header]) -> str:
     """Return the Subject, decoded, without the tags that filters put before it.
 
-    Any text of at most TAG_LIMIT characters before the old Subject that a filter kept is a tag; a
-    longer text may be what its sender wants to hide.
+    If a filter kept the old Subject in another field, at most TAG_LIMIT characters before it are a
+    tag.  A longer text is kept, because its sender may have added such a field to hide the text.
     """
     values = [value for name, value in headers if name == "subject"]
     subject = decode_words("\n".join(values)[:_FIELD_LIMIT])
@@ -126,15 +126,15 @@ _field_tokens = Memo(_tokens_of, limit=1 << 12)
 
 # The header channel: the route, the programs and the form by which a mail reached this server.
 #
-# All fields listed here except the Subject (which is text), including mailing lists' fields, are
-# split into pieces of 3 to 30 letters, digits, dots, hyphens and underscores that start with a
-# letter, with one of five prefixes.  An IP address gives three tokens: the address, its /24 and its
-# /16.  The name of a field with a value is a token, too.  Days, months, time zones, and random
-# letters (queue and message ids) are not tokens.
+# All fields listed here except the Subject (which is text) are split into pieces of 3 to 30
+# letters, digits, dots, hyphens and underscores, starting with a letter.  A piece gets one of five
+# prefixes.  An IP address gives three tokens: the address, its /24 and its /16.  The name of a
+# field with OTHER_FIELD's prefix is a token, too, if the field has a value.  Days, months, time
+# zones, and random letters (queue and message ids) are not tokens.
 #
 # Nobody can list all fields that fetchers, filters and mail stores write after arrival, so this
-# list has the fields that senders, mailers and lists write: those in IANA's registry of message
-# headers that are text and written before, and X- fields, chosen on the training halves
+# list has the fields that senders, mailers and lists write: those in IANA's registry that contain
+# text and are written before arrival, and X- fields chosen on the training halves
 # (docs/research/ideas-tried.md).
 _OTHER = OTHER_FIELD.prefix
 _WRITTEN_BEFORE = (
