@@ -40,7 +40,10 @@ def note_binary(spam_label: str | None, classes: "Iterable[str]", positive: str 
 
 
 def lock_wait(quiet: bool) -> "LockWait":
-    """Return how to wait for a model's lock; unless quiet, it prints a note after a second."""
+    """Return the settings for waiting on a model's lock.
+
+    Unless quiet, a wait prints a note after a second.
+    """
     from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT  # classifying needs no lock
 
     return QUIET_WAIT if quiet else DEFAULT_WAIT._replace(on_note=note)
@@ -96,9 +99,9 @@ _MAX_SOURCES_NAMED = 3  # for each kind of surprise
 def note_surprising(
     change: "Change", quiet: bool, remedy: "Callable[[list[str], bool], str]", is_dry_run: bool
 ) -> None:
-    """Print notes on learned messages that looked like another class.
+    """Print notes on new messages that look like another class, learned or not.
 
-    quiet: print only their number.
+    quiet: print no sources, and nothing about messages that were not learned.
 
     remedy: called with the sources, and whether they were learned; returns the advice to print
         for wrong labels.
@@ -142,7 +145,7 @@ def one_domain_sentence(metadata: Metadata) -> str:
     Empty if several servers received mail, if few mails were learned, or if the model treats all
     servers alike.
     """
-    from nbspam.scoring.rules import scoring_rule  # most commands need no rule for their notes
+    from nbspam.scoring.rules import scoring_rule  # here, because few commands need the rule
 
     settings, learned = metadata
     can_doubt = (
@@ -155,8 +158,8 @@ def one_domain_sentence(metadata: Metadata) -> str:
     ):
         return ""
     return (
-        "one server received all this mail; mail that others received is called spam only if the"
-        " model is surer (nbspam model set --trust-elsewhere ends that)"
+        "one server received all this mail; mail that other servers received is called spam only if"
+        " the model is surer (nbspam model set --trust-elsewhere ends that)"
     )
 
 
@@ -185,7 +188,7 @@ def note_older(
             say(
                 f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
                 f" {TOKENIZER_VERSION}: words that are now read differently are not recognised, and"
-                " it learns nothing more; train again with nbspam train --replace"
+                " the model learns nothing more; train again with nbspam train --replace"
             )
 
 
@@ -194,9 +197,9 @@ def has_reader() -> bool:
     return bool(sys.stderr) and sys.stderr.isatty()
 
 
-def note_reading(what: errors.SourceError) -> None:
+def note_reading(error: errors.SourceError) -> None:
     """Print a note on how a source was read."""
-    note(str(what))
+    note(str(error))
 
 
 def note_copies(skips: Skips, quiet: bool) -> None:
@@ -267,7 +270,8 @@ def describe_failure(
             return error.exit_code, str(error)
         case click.UsageError() if not isinstance(error, _NO_COMMAND):
             if isinstance(error, click.NoSuchOption) and error.possibilities:
-                near = error.possibilities[:1]  # the most similar option; click sorts by name
+                # keep only the most similar option, because click sorts several by name
+                near = error.possibilities[:1]
                 error = click.NoSuchOption(error.option_name, None, near, error.ctx)
             message = re.sub(
                 r"\.? \(?Did you", "; did you", errors.without_passwords(error.format_message())
@@ -291,8 +295,8 @@ def describe_failure(
             return ExitCode.ERROR, UNIX_ONLY
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
-                f"{name} is not installed; eval needs it, and train without --update; install it"
-                f" with: {errors.install_command('numpy', 'scipy', 'rich')}"
+                f"{name} is not installed; eval needs it, and so does train without --update;"
+                f" install it with: {errors.install_command('numpy', 'scipy', 'rich')}"
             )
         case _:
             code, sentence = describe(error)

@@ -32,11 +32,11 @@ from nbspam.names import UNSURE
 from nbspam.scoring.highlights import words_as_written
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
-_MAX_LINE_WIDTH = 80  # cells of a line of running text
+_MAX_LINE_WIDTH = 80  # terminal columns of a line of running text
 _EXCERPT_LINES = 4  # lines of a mistake's text
 _EMPHASIS = {2: "bold underline red", 1: "underline red", 0: "", -1: "green", -2: "bold green"}
-_BAR_LENGTH = 40  # characters for all messages
-# Minimal widths in cells, so that columns of the same name align in several tables.
+_BAR_LENGTH = 40  # characters of a bar that would show all messages
+# Minimal widths in characters, so that columns of the same name align in several tables.
 _MIN_WIDTHS = {"metric": 11, "value": 6, "95 % interval": 15}
 _MAX_CONFUSION_CLASSES = 10  # with more, the short report omits the confusion matrix
 _NARROW_FROM_COLUMNS = 6  # from this many columns on, use narrow spacing to fit into 80
@@ -57,7 +57,8 @@ class ReportTable(NamedTuple):
 def report_tables(results: Results, *, full: bool) -> Iterator[ReportTable]:
     """Yield the tables of the report.
 
-    full: all figures, confusion, calibration and scores; otherwise only the chief figures.
+    full: all figures, confusion, calibration and scores; otherwise the main figures, and without
+    cut-offs a small confusion matrix.
     """
     parts = {metrics.ERRORS: "", metrics.SCORES: "ranking and probabilities, at every cut-off"}
     cut_offs, at_half = results.cut_offs, f"at a probability of {metrics.THRESHOLD}"
@@ -146,7 +147,7 @@ def _print_tables(out: Console, tables: Iterable[ReportTable]) -> None:
 
 
 def print_sentence(out: Console, text: str) -> None:
-    """Print a sentence in lines of at most 80 cells; a longer name stays whole."""
+    """Print a sentence in lines of at most 80 terminal columns; a longer name stays whole."""
     for line in lines.fold_sentence(text, min(out.width, _MAX_LINE_WIDTH)):
         out.print(line, soft_wrap=True)
 
@@ -158,7 +159,11 @@ def console() -> Console:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Align the columns of a table: words in the first column and without a head, else numbers."""
+    """Build a table.
+
+    The first column and columns without a head contain words and are left-aligned; the others are
+    right-aligned numbers.
+    """
     style = box.SIMPLE_HEAD if sys.stdout.isatty() else None
     table = Table(box=style, pad_edge=False, header_style="bold")
     for i, name in enumerate(heads):
@@ -233,10 +238,10 @@ def comparison_tables(models: Sequence[comparison.ComparedModel]) -> Iterator[Re
         "figures; * is the default", ["model", "errors", "95 %", *keys, "seconds"], figures
     )
     title = (
-        f"against the best, {best.combination.name}: messages that only one of the two gets wrong;"
-        " what is significant after Holm"
+        f"against the best model, {best.combination.name}: messages that only one of the two gets"
+        " wrong, and which differences are significant (Holm)"
     )
-    yield ReportTable(title, ["model", "only it", "only best", ""], differences)
+    yield ReportTable(title, ["model", "only this", "only best", ""], differences)
 
 
 def print_comparison(models: Sequence[comparison.ComparedModel], advice: str) -> None:
@@ -289,8 +294,9 @@ def _page(heading: str, title: str, results: Results, terms: Terms, body: Iterab
 
 
 def _curves(embedded: Callable[[], Iterable[tuple[bytes, str]]]) -> Iterator[str]:
-    """Yield the curves as images, in which no script runs; without matplotlib, how to get them.
+    """Yield the curves as images, in which no script runs.
 
+    Without matplotlib, yields the advice to install it.
     embedded: returns SVG files and captions.
     """
     yield "<h2>Curves</h2>"

@@ -29,7 +29,9 @@ def foreign(nbspam, trained, tmp_path):
 
 def test_train_says_that_one_server_received_all_mail(nbspam, trained):
     model, said = trained
-    sentence = "one server received all this mail; mail that others received is called spam only"
+    sentence = (
+        "one server received all this mail; mail that other servers received is called spam only if"
+    )
     assert sentence in " ".join(said.split())
     ham = "--ham", model[1].with_name("ham.mbox"), "--spam", model[1].with_name("spam.mbox")
     assert "one server" not in nbspam("train", *model, "--replace", *ham, "--scoring", "sum").out
