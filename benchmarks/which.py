@@ -28,7 +28,7 @@ from peers import BATCH, Labelled
 from scipy.sparse import csc_array
 
 from nbspam.bayes.matrix import Booleans, Floats
-from nbspam.evaluation.metrics import ScoredMessages, roca
+from nbspam.evaluation.metrics import ScoredMessages, one_minus_roca
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
@@ -140,7 +140,7 @@ def as_in_the_paper(messages: list[Labelled]) -> None:
             spam[BATCH:], odds, 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
         )
         recalls = 100 * (odds > 0)[found.spam].mean(), 100 * (odds <= 0)[~found.spam].mean()
-        area = roca(found)
+        area = one_minus_roca(found)
         print(
             f"| `{name}:sum` | {recalls[0]:.2f} | {recalls[1]:.2f} | {sum(recalls) / 2:.2f}"
             f" | {area:.3f} |"

@@ -38,7 +38,7 @@ def mail(data: bytes) -> None:
             assert not any(c < " " or "\x7f" <= c <= "\x9f" for c in token), ascii(token)
             token_key(token).encode()
     if mbox.is_mbox(data):
-        list(mbox.messages(io.BytesIO(data), 1 << 14))
+        list(mbox.split_mbox(io.BytesIO(data), 1 << 14))
 
 
 if __name__ == "__main__":

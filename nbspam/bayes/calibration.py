@@ -113,7 +113,7 @@ TRAITS = "traits"  # the name of the feature of the traits
 #
 # The fitted coefficients are 0.84, 0.7, 0.4 and 0.2.
 _TRAITS_MEAN, _TRAITS_PRECISION = 0.25, 10.0
-LENGTH = 4  # index of the length's coefficient in every calibration
+LENGTH_INDEX = 4  # index of the length's coefficient in every calibration
 
 
 def calibration_specs(
@@ -263,7 +263,7 @@ def calibration_groups(evidence: MessageEvidence) -> tuple[tuple[GroupSummary, .
 @lru_cache
 def _bounds(ranges: tuple[Range, ...]) -> list[Range]:
     return [
-        (low, high) if i == LENGTH else (min(low, -_WORD_RANGE), max(high, _WORD_RANGE))
+        (low, high) if i == LENGTH_INDEX else (min(low, -_WORD_RANGE), max(high, _WORD_RANGE))
         for i, (low, high) in enumerate(ranges, 1)
     ]
 

@@ -225,7 +225,7 @@ class EvidenceArrays(NamedTuple):
     traits: Floats | None = None  # (n_messages,), the trait feature; None without traits
     doubts: Floats | None = None  # (n_messages,), how far each is from elsewhere; None for 0
 
-    def replaced(self, places: Integers, others: "EvidenceArrays") -> "EvidenceArrays":
+    def replace_rows(self, places: Integers, others: "EvidenceArrays") -> "EvidenceArrays":
         """Replace the rows at some places."""
         arrays: list[Any] = [None if array is None else array.copy() for array in self]
         for array, other in zip(arrays, others, strict=True):

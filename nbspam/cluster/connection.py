@@ -66,7 +66,7 @@ class Cluster(Executor):
     @property
     def workers(self) -> int:
         """The number of workers; 1 while all are lost, because others may replace them."""
-        with self._error_sentences():
+        with self._raise_cluster_errors():
             return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
 
     def check(self) -> None:
@@ -77,7 +77,7 @@ class Cluster(Executor):
                 f"{self._address}: the scheduler has no workers; start some with: dask worker"
                 f" {self._address}"
             )
-        with self._error_sentences():
+        with self._raise_cluster_errors():
             programs = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
             for worker, versions in programs.items():
                 nbspam = versions.get("packages", {}).get("nbspam")
@@ -100,7 +100,7 @@ class Cluster(Executor):
         Raises NbspamError.
         """
         submit = partial(self._client.submit, pure=False)
-        with self._error_sentences():
+        with self._raise_cluster_errors():
             place = submit(Packed, pickle.dumps(shared))
             tasks = (submit(run_on_worker, _THIS_PROGRAM, function, place, item) for item in items)
             length = _TASKS_PER_THREAD * (sum(self._client.nthreads().values()) or 1)
@@ -118,7 +118,7 @@ class Cluster(Executor):
                 yield cast(B, (first.result(), *rest))
 
     @contextmanager
-    def _error_sentences(self) -> Iterator[None]:
+    def _raise_cluster_errors(self) -> Iterator[None]:
         """Raise every error as one sentence."""
         try:
             yield

@@ -4,9 +4,9 @@
 line in the report.  To add a metric, add an entry.
 
 Spam is the positive class.  Accuracy, precision, recall, F1, the area under the ROC curve (AUC),
-MCC, log-loss and Brier score apply to any classifier.  The other metrics come from the TREC
+MCC, log-loss and Brier score apply to any classifier.  The following metrics come from the TREC
 2005-2007 spam tracks (Cormack and Lynam, "TREC 2005 Spam Track Overview"): percentages, the smaller
-the better.
+the better, except sc_pct.
 
     hm%   ham misclassified = 100 fp / ham             (bh_pct, "blocked ham", is the same figure)
     sm%   spam misclassified = 100 fn / spam           (sc_pct, "spam caught", is 100 - sm%)
@@ -47,7 +47,7 @@ MAX_HAM_LOST = 0.001  # sm@hm.1 allows this share of ham above the cut-off
 LOG_LOSS_FLOOR = 1e-12
 _N_BINS = 10  # bins of P(spam) for the calibration
 Z = 1.959963984540054  # standard normal quantile at 0.975
-# quantile at 0.95, for upper bounds; with 0 hits, the bound is 2.7 / n
+# quantile at 0.95, for upper bounds; with 0 hits, the bound is 2.7 / (n + 2.7)
 ONE_SIDED_Z = 1.6448536269514722
 _SCORE_EDGES = np.arange(-14, 15, 2)  # nats; beyond these edges, P(spam) is within 1e-6 of 0 or 1
 
@@ -55,7 +55,7 @@ Interval = tuple[float, float]
 
 
 class VerdictCounts(NamedTuple):
-    """Counts of messages by label and verdict; 0 for spam if no class is called spam."""
+    """Counts of messages by label and verdict; tp, fp, fn and tn are 0 if no class is spam."""
 
     messages: int
     right: int  # messages of any class that are assigned to their own class
@@ -115,7 +115,7 @@ class ScoredMessages:
     """
 
     spam: Booleans  # whether each message is spam
-    log_odds: Floats  # log-odds of spam; only their order counts, so any unit will do
+    log_odds: Floats  # log-odds of spam, in nats; ranking uses only their order
     probability: Floats  # P(spam)
     called_spam: Booleans  # whether each message is called spam at the threshold
     right: Booleans  # whether each message is assigned to its own class
@@ -136,7 +136,7 @@ class ScoredMessages:
     ) -> "ScoredMessages":
         """Return messages of spam and ham; a message that is not called spam is called ham.
 
-        verdicts: None for a filter without cut-offs, whose verdicts are the counts.
+        verdicts: None for a filter without cut-offs; then the counts at the threshold are used.
         """
         called_spam = log_odds > 0
         pairs = zip(spam.tolist(), called_spam.tolist(), strict=True)
@@ -179,7 +179,7 @@ def wilson(hits: float, n: float, z: float = Z) -> Interval | None:
 
 
 def placements(messages: ScoredMessages) -> tuple[Floats, Floats]:
-    """Return the share of ham that scores lower than each spam, and of spam higher than each ham.
+    """Return, for each spam, the share of ham that scores lower; for each ham, of spam higher.
 
     A tie counts half.  The mean of either array is the area under the ROC curve.
     """
@@ -329,11 +329,11 @@ def lam_pct(messages: ScoredMessages) -> Figure:
 
 def auc(messages: ScoredMessages) -> Figure:
     """Return the area under the ROC curve: the share of (ham, spam) pairs ranked correctly."""
-    area = 1 - roca(messages) / 100
+    area = 1 - one_minus_roca(messages) / 100
     return Figure(area, area_interval(messages, area))
 
 
-def roca(messages: ScoredMessages) -> float:
+def one_minus_roca(messages: ScoredMessages) -> float:
     """Return 100 (1 - U / (spam x ham)), the share of pairs ranked incorrectly, in percent.
 
     U counts the (ham, spam) pairs in which the spam scores higher, ties half (Mann and Whitney
@@ -344,7 +344,7 @@ def roca(messages: ScoredMessages) -> float:
 
 def one_minus_roca_pct(messages: ScoredMessages) -> Figure:
     """Return the area above the ROC curve, in percent."""
-    value, ends = roca(messages), auc(messages).interval
+    value, ends = one_minus_roca(messages), auc(messages).interval
     return Figure(value, ends and (100 * (1 - ends[1]), 100 * (1 - ends[0])))
 
 

@@ -54,7 +54,7 @@ class LeftOut(NamedTuple):
         if not len(self.places):
             return self.single
         pairs = zip(self.single, self.with_copies, strict=True)
-        return tuple(rows.replaced(self.places, others) for rows, others in pairs)
+        return tuple(rows.replace_rows(self.places, others) for rows, others in pairs)
 
 
 class Fit:

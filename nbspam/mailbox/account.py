@@ -24,7 +24,7 @@ from nbspam.errors import AccountError, UnavailableError, one_line
 from nbspam.names import user_folder
 
 SCHEME = "imaps://"
-_UID = "/;UID="
+_UID_SEPARATOR = "/;UID="
 _EXAMPLE = "write imaps://USER@HOST/FOLDER, such as imaps://hal@mail.example.org/INBOX"
 
 INBOX = "INBOX"
@@ -62,7 +62,7 @@ class FolderAddress(NamedTuple):
         user = quote(self.user, safe="@+!$'()*,=&~")
         # For people: only characters that an address cannot have are encoded.
         folder = "".join(quote(c) if c in '%;?#"<>\\' or c < "!" else c for c in self.folder)
-        uid = "" if self.uid is None else f"{_UID}{self.uid}"
+        uid = "" if self.uid is None else f"{_UID_SEPARATOR}{self.uid}"
         return f"{SCHEME}{user}@{host}{port}/{folder}{uid}"
 
 
@@ -79,7 +79,7 @@ def parse_address(text: str) -> FolderAddress:
         )
     place, slash, rest = text[len(SCHEME) :].partition("/")
     user, at, server = place.rpartition("@")
-    folder, has_uid, uid = f"/{rest}".partition(_UID)
+    folder, has_uid, uid = f"/{rest}".partition(_UID_SEPARATOR)
     parts = re.fullmatch(r"(?:\[(.*)\]|(.*?))(?::(.*))?", server, re.DOTALL)
     assert parts
     host, port = parts[1] or parts[2], parts[3]

@@ -150,7 +150,7 @@ def body_end(piece: bytes) -> int:
     return len(header) + len(blank) + crs + int(length[1])
 
 
-def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+def split_mbox(stream: IO[bytes], limit: int) -> Iterator[bytes]:
     """Yield each message without its From_ line, its quoted `From ` lines restored.
 
     limit: bytes kept of a message; the rest of a larger one is read and dropped.
@@ -201,12 +201,12 @@ def _read_mbox(source: Input) -> Iterator[RawMessage]:
     seen, label, title = source.options.seen, source.label, source.title
     if seen and source.is_file:
         with source.open() as stream:
-            flags = map(is_read, messages(stream, _HEADER_LIMIT))
+            flags = map(is_read, split_mbox(stream, _HEADER_LIMIT))
             if all(flag is None for flag in flags):
                 reason = "no message has a Status line, so which were read is unknown"
                 source.skips.note(title, reason, Remedy.LEAVE_OUT_SEEN)
     with source.open() as stream:
-        for number, raw in enumerate(messages(stream, BYTES_LIMIT), 1):
+        for number, raw in enumerate(split_mbox(stream, BYTES_LIMIT), 1):
             if number == 1 and _INTERNAL.search(raw, 0, _HEADER_LIMIT) and b"X-IMAP" in raw:
                 continue
             if not (is_read(raw) if seen else not _is_expunged(raw)):

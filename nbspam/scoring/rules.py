@@ -266,7 +266,7 @@ class SumRule:
 # For each calibration its groups of words: the index of the group's first input, and its channels.
 _GROUPS: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...] = (
     ((1, (TEXT, FIELDS)),),
-    ((1, (TEXT,)), (1 + calibration.LENGTH, (HEADER,))),
+    ((1, (TEXT,)), (1 + calibration.LENGTH_INDEX, (HEADER,))),
     ((1, (OPENING,)),),
 )
 
@@ -538,7 +538,7 @@ class EvidenceRule:
             # Coefficients for the inputs before clamping: b * clamped = (b * clamped / x) * x.
             triples = zip(fitted.coefficients, prediction.inputs, inputs, strict=True)
             coefficients = [scale * b * (clamped / x if x else 1.0) for b, clamped, x in triples]
-            length = calibration.LENGTH
+            length = calibration.LENGTH_INDEX
             length_term = scale * fitted.coefficients[length] * prediction.inputs[length]
             constants[CALIBRATION] += blend_weight * coefficients[0]
             constants[LENGTH] += blend_weight * length_term

@@ -272,7 +272,7 @@ _MIN_DIFFERENT = 0.6  # share of different characters in the middle of a long pi
 _MIN_DIFFERENT_BEYOND_ASCII = 0.85  # yEnc has 0.9; Chinese in a wrong charset 0.55 to 0.8
 _MIDDLE = 40  # characters
 _MIN_BLOCK = 40  # characters of long pieces
-_SHORT_WORD = 3  # characters of words that random letters make between pieces of encoded data
+_MAX_CHANCE_WORD = 3  # characters of words that random letters make between pieces of encoded data
 _LETTER_RUN = lazy_pattern("[A-Z]?[a-z]+|[A-Z]+")
 
 
@@ -293,7 +293,7 @@ def remove_encoded(text: str) -> str:
             position = max(shape.rfind(b" ", done, before) + 1, done)
             if _may_be_encoded(piece := text[position:before]):
                 start = position
-            elif len(piece) > _SHORT_WORD:
+            elif len(piece) > _MAX_CHANCE_WORD:
                 break
         position = end
         while (after := shape.find(b"a", position)) >= 0:
@@ -301,7 +301,7 @@ def remove_encoded(text: str) -> str:
             if _may_be_encoded(piece := text[after:position]):
                 n += len(piece) if _is_encoded(piece) else 0
                 end = position
-            elif len(piece) > _SHORT_WORD:
+            elif len(piece) > _MAX_CHANCE_WORD:
                 break
         if n >= _MIN_BLOCK:
             kept.append(text[done:start])

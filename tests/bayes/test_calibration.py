@@ -87,9 +87,11 @@ def test_the_scales():
         assert (wider.mean[:-1], wider.precision[:-1]) == (scale.mean, scale.precision)
     for scale in EVERY:
         assert scale.size == 1 + len(scale.features) == len(scale.mean) == len(scale.precision)
-        assert scale.features[calibration.LENGTH - 1] == "length"
-        assert scale.mean[0] == scale.mean[calibration.LENGTH] == 0
-        assert all(b > 0 for i, b in enumerate(scale.mean) if i not in (0, calibration.LENGTH))
+        assert scale.features[calibration.LENGTH_INDEX - 1] == "length"
+        assert scale.mean[0] == scale.mean[calibration.LENGTH_INDEX] == 0
+        assert all(
+            b > 0 for i, b in enumerate(scale.mean) if i not in (0, calibration.LENGTH_INDEX)
+        )
         assert all(p > 0 for p in scale.precision)
 
 
@@ -111,8 +113,8 @@ def test_the_inputs_are_the_features_of_the_groups_of_each_scale(
         if traits is not None:
             assert (scale.features[-1], x[-1]) == ("traits", found.traits)
         assert len(x) == scale.size
-        assert (x[0], x[calibration.LENGTH]) == (1, of[0].length)
-        for first, group in zip((1, 1 + calibration.LENGTH), of, strict=False):
+        assert (x[0], x[calibration.LENGTH_INDEX]) == (1, of[0].length)
+        for first, group in zip((1, 1 + calibration.LENGTH_INDEX), of, strict=False):
             assert x[first : first + WORD_FEATURES] == group.features
     of_full = found.text, found.header
     expected = (found.text_and_fields,), of_full, (found.opening,)
@@ -212,7 +214,7 @@ def test_before_any_message_it_is_the_prior():
             # The length says nothing then, and words go to 3.
             held = calibration.clamp_features(found, (1.0, *[9.0] * (scale.size - 1)))
             assert held == (1.0, 3.0, 3.0, 3.0, 0.0, *[3.0] * (scale.size - 5))
-            assert calibration.LENGTH == 4
+            assert calibration.LENGTH_INDEX == 4
 
 
 @given(with_history(), st.lists(LABEL, min_size=1, max_size=30))
@@ -267,7 +269,7 @@ def test_no_feature_goes_beyond_its_range_or_3_for_sums_over_words(scale, data):
     assert held[0] == 1
     for i in range(1, scale.size):
         low, high = fitted.ranges[i - 1]
-        if i != calibration.LENGTH:
+        if i != calibration.LENGTH_INDEX:
             low, high = min(low, -3), max(high, 3)
         assert held[i] == min(max(x[i], low), high)  # at the near end
     assert calibration.clamp_features(fitted, held) == held

@@ -15,7 +15,7 @@ from nbspam.cluster.connection import cluster_at
 from nbspam.errors import NbspamError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
-from nbspam.reading.mail import messages as mails_of
+from nbspam.reading.mail import split_mbox
 from nbspam.reading.source import ReadingOptions, Skips
 from nbspam.workers import Executor, Processes, batch_messages
 
@@ -44,7 +44,7 @@ def mboxes(tmp_path):
 def mails(tmp_path):
     for asked in mboxes(tmp_path):
         with Path(asked[0]).open("rb") as stream:
-            yield from mails_of(stream, 1 << 20)
+            yield from split_mbox(stream, 1 << 20)
 
 
 def folders(tmp_path):

@@ -32,7 +32,7 @@ from nbspam.evaluation.comparison import (
 )
 from nbspam.evaluation.curves import draw_comparison
 from nbspam.evaluation.messages import for_model
-from nbspam.evaluation.metrics import placements, roca
+from nbspam.evaluation.metrics import one_minus_roca, placements
 from nbspam.evaluation.report import print_comparison
 from nbspam.learning.batch import fit_calibrations
 from nbspam.learning.corpus import Corpus
@@ -121,7 +121,7 @@ def test_the_best_comes_first_and_each_other_is_compared_with_it(everything):
         own, of_best = ~model.messages.right, ~best.messages.right
         assert model.difference.only_this_wrong == (own & ~of_best).sum()
         assert model.difference.only_best_wrong == (~own & of_best).sum()
-        area, of_best = (roca(m.messages) for m in (model, best))
+        area, of_best = (one_minus_roca(m.messages) for m in (model, best))
         assert model.difference.roca == pytest.approx(area - of_best)
         low, high = model.difference.roca_interval
         assert low <= model.difference.roca <= high

@@ -20,7 +20,7 @@ from nbspam.evaluation.metrics import (
     VERDICTS,
     CalibrationBin,
     VerdictCounts,
-    roca,
+    one_minus_roca,
     sm_pct_at_hm_0_1,
     wilson,
 )
@@ -130,7 +130,7 @@ def test_matthews_of_an_empty_margin_is_nothing_and_of_many_messages_does_not_ov
     ],
 )  # fmt: skip
 def test_roca_counts_pairs_ranked_wrongly_and_ties_half(spam, log_odds, expected):
-    assert close(expected) == roca(ranked(spam, log_odds))
+    assert close(expected) == one_minus_roca(ranked(spam, log_odds))
 
 
 @each(

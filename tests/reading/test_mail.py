@@ -20,7 +20,7 @@ SAMPLE = Path(__file__).parents[2] / "sample_data" / "mail" / "spam.mbox"
 
 
 def read(box, limit=1 << 20):
-    return [message.rstrip(b"\r\n") for message in mbox.messages(io.BytesIO(box), limit)]
+    return [message.rstrip(b"\r\n") for message in mbox.split_mbox(io.BytesIO(box), limit)]
 
 
 ONE, TWO = b"Subject: 1\n\none", b"Subject: 2\n\ntwo"

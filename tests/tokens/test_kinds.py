@@ -56,7 +56,7 @@ def sample_tokens():
     messages = [parse(path.read_bytes()) for path in sorted((sample / "odd").glob("*.eml"))]
     for path in sorted((sample / "mail").glob("*.mbox")):
         with path.open("rb") as stream:
-            messages += map(parse, mbox.messages(stream, 1 << 20))
+            messages += map(parse, mbox.split_mbox(stream, 1 << 20))
     for path in sorted(sample.glob("*.tsv")):
         rows = path.read_text("utf-8").splitlines()
         messages += [parse_text(row.partition("\t")[2]) for row in rows]

@@ -190,7 +190,7 @@ def test_a_message_out_of_an_mbox_is_the_one_that_was_put_in(tmp_path, mail):
     line = b"From ann@example.org Fri Mar  1 10:00:00 2024\n"
     box.write_bytes(line + quoted + b"\n" + line + mail + b"\n")
     with box.open("rb") as stream:
-        found = [digest(raw) for raw in mbox.messages(stream, 1 << 20)]
+        found = [digest(raw) for raw in mbox.split_mbox(stream, 1 << 20)]
     assert [digest(body), digest(mail)] == found
     assert digest(quoted) == digest(body)  # a copy whose quotes nobody took away
 
