@@ -1,7 +1,7 @@
 """The filter: one object for commands, server, evaluation and programs.
 
-A `Filter` belongs to a model file, or to a model that is not saved yet.  Before each call it
-compares the file with the one that it has open, and opens a changed file as a new version
+A `Filter` belongs to a model file, or to a model that is not saved yet.  Before each call, the
+filter checks whether the file has changed, and opens a changed file as a new version
 (`scoring/version.py`).
 """
 
@@ -150,7 +150,7 @@ class Filter:
     def _stamp(self) -> tuple[object, ...]:
         """Return a value that changes with the model or its base.
 
-        The number of an inode is not used again while the file is open.
+        An inode's number is not used again while its file is open.
         """
         model, below = self._model, self._base and self._base.version
         if not isinstance(model, str | os.PathLike):
@@ -220,7 +220,8 @@ class Filter:
         """Return the verdicts on many messages; for a DataFrame, as additional columns.
 
         messages: texts and mails, or a DataFrame with a column of them.
-        text_column: by default the column that the model learned from, else one found by content.
+        text_column: by default the column that the model learned from, else a column found by
+        content.
         strict: raise SourceError for a row without a text; else a warning is given, and the row has
         the verdict on an empty message.  jobs: processes.
         Returns n verdicts, or the DataFrame with the added columns `verdict`, `probability`,
@@ -269,7 +270,9 @@ class Filter:
         return np.array(rows, float).reshape(-1, len(self.classes))
 
     def explain(self, message: AnyMessage) -> "Explanation":
-        """Return each word's contribution to a message's log-odds, in nats; all add up to it.
+        """Return each word's contribution to a message's log-odds, in nats.
+
+        Contributions and constants add up to the log-odds.
 
         Raises SourceError for another type than text and bytes.
 
@@ -413,8 +416,8 @@ def _tokenize_items(
 ) -> Iterator[TokenizedMessage]:
     """Yield the messages of a list.
 
-    empty: if the messages are to be learned, receives those without content, and each item needs a
-    label; None if the messages are to be forgotten.
+    empty: receives the messages without content, if messages are to be learned; then each item
+    needs a label.  None if messages are to be forgotten.
     """
     # Iterating a text yields characters, and a data frame the names of its columns.
     is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes)

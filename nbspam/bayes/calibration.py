@@ -16,6 +16,7 @@ way:
     b <- b + s L^-1 x,  s = w (y - sigmoid(b_new . x))         the new mode; s by bisection
     L <- L + w c x x^T                           c = tanh(z / 2) / (2 z), z = b_new . x
 
+- y is 1 for spam, the scored class, and 0 for any other message; w is defined below.
 - L decays to FLOOR, a multiple of the prior's precision, and no further, because plain forgetting
   (a covariance divided by 0.995 each time) raised P4.3's 1-ROCA% from 0.1 to 1.8 after a few
   thousand easy messages.
@@ -41,13 +42,13 @@ w is the probability that a label is right; e belongs to that label, e' to the o
 finds e_ham and e_spam by EM, which repeats two steps: fit b to the messages, each weighted by w;
 set e_ham to the sum of 1 - w over messages labelled ham, divided by the number of spams, and e_spam
 likewise.  (The fit leaves out that a message belongs to the other class with probability 1 - w.
-Where EM ends, that multiplies the likelihood of b only by a factor.)  An update uses the fit's e,
-at least MIN_NOISE, and w by the old b.  P(spam) stays sigmoid(b . x): the class of the message, not
-its probable label.
+Where EM ends, this only multiplies the likelihood of b by a factor.)  An update uses the fit's e,
+at least MIN_NOISE, and computes w with the old b.  P(spam) stays sigmoid(b . x): the probability of
+the message's class, not of its label.
 
 Without w, a filter that was sure of 600 easy messages ranked badly after one message was taught in
 the wrong class.  One e for both directions fits worse than two: where 20 of 202 spams are labelled
-ham, the log-likelihood gains -0.6 to 1.5 nats with one, 15 to 21 nats with two.
+ham, the log-likelihood gains -0.6 to 1.5 nats with one e, 15 to 21 nats with two.
 
 The calibration keeps the range of each feature in the messages it was fitted to.  A feature beyond
 its range counts as the end of the range, because its meaning there is unknown.  Features that are
@@ -148,8 +149,8 @@ MIN_CLASS_MESSAGES = 2
 #     0.98    0.119  0.169  0.0652  0.0875  22.8
 FORGET = 0.99
 
-# The precision that is left when everything is forgotten, as a multiple of the prior's precision
-# (of 1 for the constant).
+# The precision that is left when everything is forgotten, as a multiple of the prior's precision;
+# for the constant, as a multiple of 1.
 _FLOOR = 3.0
 
 # A long run of messages of one class, such as a folder of spam, shows only one side of the boundary
@@ -202,7 +203,7 @@ class Noise(NamedTuple):
 class Calibration(NamedTuple):
     """A calibration: its coefficients, their precision, and the ranges of its features."""
 
-    coefficients: Vector  # (size,): the constant, then one a feature
+    coefficients: Vector  # (size,): the constant, then one coefficient for each feature
     precision: tuple[Vector, ...]  # (size, size), symmetric, positive definite
     ranges: tuple[Range, ...]  # (size - 1,): each feature's range in the fitted messages
     noise: Noise = Noise()

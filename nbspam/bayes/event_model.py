@@ -15,9 +15,10 @@ all other classes, by the same formula in every event model.  The models differ 
 
     theta_k = (c_k + a_k) / (T_k + m a_k),   w = log theta_spam - log theta_rest
 
-T_k is the number of trials in class k, and m the number of outcomes of one trial.  The trials of
-the Bernoulli model are messages, with 2 outcomes; the trials of the multinomial model are words,
-with an outcome for each word of the vocabulary.
+In class k, c_k is the token's count, a_k the smoothing (`class_alphas`), and T_k the number of
+trials; m is the number of outcomes of one trial.  The trials of the Bernoulli model are messages,
+with 2 outcomes; the trials of the multinomial model are words, with an outcome for each word of the
+vocabulary.
 
 This weight measures only the token's presence.  The textbook's Bernoulli sum uses the difference of
 logits, which also measures the token's absence: for a token in 2,365 of 2,500 hams and 500 of 500
@@ -228,7 +229,7 @@ class Complement(Multinomial):
         theta_jk = (n_j~k + a) / (n_~k + a m)
         score of k = - sum_j x_j log theta_jk              the least likely complement wins
 
-    Complements suit classes of very different sizes, because all have about the same size
+    Complements suit classes of very different sizes, because all complements have similar sizes
     (Rennie, Shih, Teevan and Karger 2003, "Tackling the Poor Assumptions of Naive Bayes Text
     Classifiers", section 3.1; without their length normalization and TF-IDF).  As in scikit-learn's
     ComplementNB the prior is left out, since the words of any text outweigh it.

@@ -197,7 +197,8 @@ class MaildirFolders(connection.Failures):
             if self._remember or not self._uids:
                 memory.load_state(place, self._load)
             validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
-            # A message that this listing missed keeps its number, unless too many such are stored.
+            # A message that this listing missed keeps its number, unless too many numbers of
+            # missing messages are stored.
             if len(numbers) > 2 * len(messages) + _MAX_STALE_NUMBERS:
                 numbers = {base: numbers[base] for base in messages if base in numbers}
             for base in messages:
@@ -261,7 +262,8 @@ class MaildirFolders(connection.Failures):
     def _read(self, uids: Sequence[int], limit: int) -> Iterator[connection.FetchedMessage]:
         folder = self._open
         for uid in uids:
-            for attempt in range(2):  # a mail program may have just set a flag, which renames it
+            # twice, because a mail program may have just set a flag, which renames the file
+            for attempt in range(2):
                 if self._open != folder or attempt:
                     self.select(folder)
                 if uid not in self._messages:
@@ -286,7 +288,10 @@ class MaildirFolders(connection.Failures):
     def leave_out_message(
         self, uid: int, error: AccountError, kind: str, known: str | None = None
     ) -> None:
-        """Skip a message of the open folder; the note has its file, and `known` of its header."""
+        """Skip a message of the open folder; the note names its file, and `known`.
+
+        known: sender and Subject.
+        """
         self.refused.setdefault(self._open, set()).add(uid)
         more = f" ({known})" if known else ""
         self.leave_out(f"{self._messages[uid].path}{more}", error, kind)
@@ -302,7 +307,7 @@ class MaildirFolders(connection.Failures):
         return next((k for k in connection.JUNK_KEYWORDS if k.casefold() in known), "")
 
     def move(self, uids: Sequence[int], folder: str, keyword: str = "") -> list[int]:
-        """Move messages of the open folder to another folder; returns the moved messages.
+        """Move messages of the open folder to another folder; return the moved messages' numbers.
 
         keyword: a keyword of the other folder, set by the same rename.
         """
@@ -311,7 +316,7 @@ class MaildirFolders(connection.Failures):
         there = _keywords(self._paths[folder]).items()
         letter = next((c for c, k in there if k and k.casefold() == keyword.casefold()), "")
         for uid in uids:
-            # repeated, because their owner may set flags, which renames them
+            # several times, because the owner may set flags, which renames the file
             for _ in range(_MAX_ATTEMPTS):
                 if uid not in self._messages:
                     break

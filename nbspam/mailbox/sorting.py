@@ -12,7 +12,8 @@ Learning takes the junk folder as spam and the folders of kept mail as ham:
   there is learned at once.
 - Kept mail is learned only if it was read, or moved back from the junk folder.  A message that was
   only read is presumed to be ham, and is not learned if it may be spam.
-- A user's keyword for spam or ham overrules all this; nbspam's own keywords do not count.
+- A user's keyword for spam or ham overrules the folder, and a user's move into or out of the junk
+  folder overrules the keyword.  nbspam's own keywords do not count.
 
 Each message is fetched once per folder and keyword; the model's ledger records the class in which
 the message was learned.
@@ -102,7 +103,7 @@ def expand_patterns(connection: Mailbox, names: Iterable[str], junk: str) -> lis
 
 
 def _left_junk_folder(digests: set[str], memory: Memory, folders: Mailbox, junk: str) -> set[str]:
-    """Return the digests of known messages that have left the junk folder, which is opened.
+    """Open the junk folder, and return the digests of known messages that have left it.
 
     If a message is still there, an equal message elsewhere is a different message.
     """
@@ -355,7 +356,7 @@ class MessagesToLearn:
         """Return whether a message is only presumed to be ham, because it was read.
 
         is_spam: its score is above the spam cut-off.  If nbspam did not filter the message, another
-        filter may have moved it to the junk folder, and the user back.
+        filter may have moved it to the junk folder, and the user may have moved it back.
         """
         if source not in self._read:
             return False

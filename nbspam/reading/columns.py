@@ -1,7 +1,7 @@
 """The columns of a table: which column has the messages, and which has their labels.
 
 A column is the one that the user names, else the one that the model learned from, else the one that
-a person would choose.  Its name is a hint, which its cells must not contradict.
+a person would choose.  A column's name is a hint, which the column's cells must not contradict.
 
 A column is measured by its cells in the first 200 rows that are not blank: the share with three
 words or more, the share that differ, the mean number of words, and the share of identifiers and
@@ -19,8 +19,9 @@ time) and of other columns, which `tests/examples/layouts.py` makes:
     threshold                       0.5             0.25                      0.5
 
 If two columns are above the thresholds, such as messages and titles, their names decide.  If the
-names are unknown, the table is refused unless a column has three times the other's score: the
-product of the first three measures (words after the 40th of a cell are not counted).
+names are unknown, the table is refused unless one column's score is more than three times the
+other's.  The score is the product of the first three measures and of the share of filled cells; at
+most 40 words of a cell are counted.
 """
 
 import re
@@ -134,7 +135,7 @@ class Columns(NamedTuple):
     width: int  # cells in a usual row
     yes: str = ""  # the class that "yes" in the label column means; "" for labels that are names
     joint: str = " "  # joins the cells into which a text was split
-    # Labels in rows of the usual width, if the label follows the text; otherwise not known.
+    # The usual labels, known only if the label follows the text; empty if they are unknown.
     values: frozenset[str] = frozenset()
 
     def fit_width(self, cells: Sequence[str]) -> Sequence[str]:
@@ -377,8 +378,8 @@ class _ColumnSearch(NamedTuple):
         return self.source.title
 
     def find_named(self, names: Sequence[str | None]) -> int | None:
-        """Find the first column with one of these names, whatever the case; None without one."""
-        # The exact name first, because two names may differ in a blank only.
+        """Find the first column with one of these names, in any case; None if it is missing."""
+        # Exact names come first, because two names may differ only in a blank.
         keys = [name.lower() for name in self.names] + [column_key(name) for name in self.names]
         aliases = [key for name in names if name for key in (name.lower(), column_key(name))]
         return next((keys.index(key) % len(self.names) for key in aliases if key in keys), None)
@@ -404,9 +405,9 @@ class _ColumnSearch(NamedTuple):
     def label(self) -> int | None:
         """Find the label column; None without one.  Raises TableError for equally good columns.
 
-        If the user gives a label, a column must certainly be labels.
-        A rival divides the rows in another way.  It has as good a name and as many values; or a
-        usual name, if the best column, such as predictions, is found by its values only.
+        If the user gives a label, only a column that certainly has labels is found.
+        A rival divides the rows in another way.  It has as good a name and as many values; or it
+        has a usual name, if the best column, such as predictions, is found by its values only.
         """
         candidates = _candidates(self.contents, self.names)
         if self.source.label is not None:
@@ -481,7 +482,7 @@ class _ColumnSearch(NamedTuple):
     def failure(self, problem: str, remedy: Remedy, columns: Sequence[int] = ()) -> TableError:
         """Make the error for a missing column, which names the inner fields of objects.
 
-        columns: those with objects; () for all.
+        columns: the columns with objects; () for all columns.
         """
         paths = dict.fromkeys(
             f"{self.names[i]}{path}"
@@ -549,7 +550,10 @@ def columns_of(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
 
 
 def usual_width(rows: Sequence[Sequence[str]]) -> int:
-    """Return the smallest width that 10 % of the rows have, because texts may contain commas."""
+    """Return the smallest width, if possible above 1, that at least 10 % of the rows have.
+
+    Wider rows are not preferred, because texts may contain commas.
+    """
     widths = [len(row) for row in rows]
     common = [width for width in set(widths) if 10 * widths.count(width) >= len(widths)]
     return min([width for width in common if width > 1] or common or [0])

@@ -118,8 +118,9 @@ class _List:
 
     def __init__(self, name: str, entries: Iterable[str], follow_links: bool) -> None:
         """name: the option, for errors.  Raises OptionError for an entry that is not a sender."""
-        # Entries to look up: without wildcards except a local part `*` and a domain `*.…`.  Other
-        # entries are tried one by one, grouped by such a domain, or "" for any other domain.
+        # Entries to look up: their only wildcards are a local part `*` and a domain `*.…`.
+        # All other entries are tried one by one.  They are grouped by their domain if it can be
+        # looked up; "" is the group of the rest.
         self._exact: dict[Address, str] = {}
         self._patterns: dict[str, list[tuple[Address, str]]] = {}
         for entry, place in _expand_entries(name, entries, follow_links):

@@ -1,4 +1,4 @@
-"""Texts and tables as sources: TSV, CSV, JSON, JSON lines, Parquet and Excel, a message a row.
+"""Texts and tables as sources: TSV, CSV, JSON, JSON lines, Parquet and Excel; a row is a message.
 
 Also data frames, and streams that look like tables.  `lines.py` decodes lines, `rows.py` streams
 rows, `whole_tables.py` reads other files and data frames, `columns.py` finds the columns, and
@@ -136,7 +136,7 @@ def read_table(content: Content) -> Iterator[RawMessage]:
 
 
 def _with_form(content: Content) -> Content:
-    """Correct the form in the file's name by the form of the first lines."""
+    """Replace the form that the file's name shows, if the first lines have another form."""
     if content.form not in ("tsv", "csv", "json", "jsonl"):
         return content
     texts = itertools.islice(lines.nonblank_lines(content.first_lines()), _LINES_SEEN)
@@ -247,7 +247,7 @@ class RowRange(RawMessage):
         return TablePlan(source, self.columns).messages(table_rows, self.source)
 
     def _read(self) -> Any:
-        """Return the rows; reads the row group on from the rows that were read last."""
+        """Return the rows; continues in the row group after the rows that were read last."""
         for _ in range(2):  # once more from the start if the rows were read before
             for start, part in _row_group(self.content, self.group, self.size):
                 if (start, part.num_rows) == (self.rows.start, len(self.rows)):

@@ -37,7 +37,7 @@ class KnownWords(NamedTuple):
     fields: list[Weights]
     header: list[Weights]
     opening: list[Weights]
-    host: list[Weights]  # hosts and separating words; as evidence in the sum rule only
+    host: list[Weights]  # hosts and separating words, which only the sum rule uses as evidence
     text_tokens: int  # all tokens of the text, known or not
     traits: list[Weights]  # for each trait that the rule uses; [] without traits
 
@@ -474,8 +474,8 @@ class EvidenceRule:
     ) -> tuple[Prediction, ...]:
         """Return the predictions of the text, full and opening calibrations of scored class i.
 
-        The text's prediction takes the place of the full one if tau is 0, and of the opening's if
-        no token of the opening is known.
+        The text's prediction replaces the full prediction if tau is 0, and the opening's prediction
+        if no token of the opening is known.
         """
         words = calibration.calibration_groups(features)
         if not self._settings.counts.has_tokens:  # the traits are the only evidence

@@ -1,7 +1,8 @@
 """Look-up of counts in a model file, which is read line by line.
 
-The file is one JSON object with a fixed layout, and its own index: the metadata, one key per line;
-then the tokens, one per line, sorted by the bytes of their JSON-escaped keys; then the ledger:
+The file is one JSON object with a fixed layout, so that it needs no index: the metadata, one key
+per line; then the tokens, one per line, sorted by the bytes of their JSON-escaped keys; then the
+ledger:
 
     {"format": "nbspam-model", "version": 1,
     "classes": ["ham", "spam"],
@@ -18,8 +19,8 @@ After the metadata, every token's line starts with a quote, every line of the le
 and no other line does.  So all lines have one order (`sort_key`), and the tokens of a message are
 found by bisection with positioned reads: a few kilobytes of a model of any size, and no table of
 offsets that an editor could invalidate.  The positions of known lines are cached, so later messages
-take fewer reads.  A memory map would be no faster, counts the pages it touches as resident, and
-kills the process if the file shrinks; a read only returns fewer bytes.
+take fewer reads.  A memory map would be no faster, its pages would count as resident, and it would
+kill the process if the file shrinks; a read only returns fewer bytes.
 
 Only the lines that are read are validated; `nbspam model check` validates the whole file.
 """
@@ -190,7 +191,7 @@ class Lookup:
             os.close(handle)
 
     def prepare(self, max_bytes: int) -> None:
-        """Cache the tokens' positions for many messages; raises ModelError if not in order.
+        """Cache the tokens' positions for many messages; raises ModelError if tokens are unsorted.
 
         max_bytes: a file up to this size is read into memory, and may then be overwritten.
         """
@@ -213,7 +214,7 @@ class Lookup:
         return self._rows((token_key(token), token) for token in tokens)
 
     def ledger_rows(self, digests: Iterable[str]) -> dict[str, Row]:
-        """Return the number of times that each class has learned each message of the ledger.
+        """Return how often each class has learned each of these messages, by the ledger.
 
         Raises ModelError if a line that it reads is damaged.
         """
@@ -245,7 +246,8 @@ class Lookup:
 
         prefix: ends with a colon.  Raises ModelError if a line that it reads is damaged.
         """
-        # Keys that start with the prefix are below the prefix with a semicolon for its colon.
+        # Keys that start with the prefix sort below the prefix with its colon replaced by a
+        # semicolon.
         first, last = (f'"{prefix[:-1]}{end}'.encode() for end in ":;")
         spans = list(self.iter_spans([first, last]))
         for part in self.parts(spans[0][0], spans[-1][1]):
@@ -314,7 +316,7 @@ class Lookup:
         return Model(self.metadata, *sections)
 
     def _entries(self, lines: Iterable[bytes]) -> Iterator[tuple[str, str, Row]]:
-        """Parse lines into key, name and counts; raises ModelError unless as nbspam writes them."""
+        """Parse lines into key, name and counts; raises ModelError for a line in another format."""
         for line in lines:
             row = self.row(line)
             key = line.rpartition(b": [")[0].decode("utf-8", "replace")
@@ -375,7 +377,7 @@ class Lookup:
         return keys.copy(), starts.copy()  # threads may share them
 
     def _split_span(self, keys: list[bytes], starts: list[int], i: int) -> bool:
-        """Add an anchor inside the span before anchor i; False if none can be added."""
+        """Add an anchor inside the span before anchor i; False if that is impossible."""
         high = starts[i]
         middle = (starts[i - 1] + high) // 2
         for size in (PROBE, 2 * LINE_LIMIT):
@@ -508,7 +510,7 @@ def find_inconsistencies(path: FileName) -> tuple[Model, list[str]]:
     if not all(a is b or (None not in (a, b) and abs(a - b) < _BIAS_TOLERANCE) for a, b in pairs):
         wrong.append("its bias does not follow from its counts")
     settings, learned = model.metadata
-    # with fewer messages in the ledger than learned, nothing is wrong
+    # a ledger may have fewer messages than the model has learned
     times = map(sum, zip(*model.learned.values(), strict=True))
     wrong += [
         f"its ledger has {n_named} messages of {name} and it learned {n}"
