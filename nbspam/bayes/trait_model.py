@@ -1,11 +1,11 @@
 """Trait models: a density per trait and class, for the numbers of a message.
 
-Naive Bayes multiplies the likelihoods of all features: of the tokens, and of each trait (an integer
-on a scale of its own, `tokens/kinds.py`), whose likelihood is the density of its value among the
-messages of a class.  A trait model defines the density.  All that is learned of a trait is a
-histogram of its values per class: integers that add up, from which mean, variance and kernels
-follow.  So learning in any order gives the same numbers, forgetting is exact, and a message is left
-out by subtracting its value from the histogram.
+Naive Bayes multiplies the likelihoods of all features: tokens and traits.  A trait is an integer on
+a scale of its own (`tokens/kinds.py`).  Its likelihood is the density of its value among the
+messages of a class, and a trait model defines the density.  The model learns only a histogram of
+each trait's values per class: integers that add up, from which mean, variance and kernels follow.
+So learning in any order gives the same numbers, forgetting is exact, and a message is left out by
+subtracting its value from the histogram.
 """
 
 import math
@@ -66,12 +66,12 @@ class Moments(NamedTuple):
 class Gaussian:
     """Gaussian densities.
 
-        mean_k = sum x / n_k
-        s_k    = sum (x - mean_k)^2                                  of the messages of class k
-        v_k    = (s_k + p v) / (n_k + p) + e max over all traits of v
-        log f  = -1/2 log(2 pi v_k) - (x - mean_k)^2 / (2 v_k)
+        mean_k = (sum of x) / n_k                          over the n_k messages of class k
+        s_k    = sum of (x - mean_k)^2                     over the same messages
+        v_k    = (s_k + p v) / (n_k + p) + e (maximum of v over all traits)
+        log f  = -(1/2) log(2 pi v_k) - (x - mean_k)^2 / (2 v_k)
 
-    v is the trait's variance over the messages of all classes.  With p = 0 and e = 0 v_k is the
+    v is the trait's variance over the messages of all classes.  With p = 0 and e = 0, v_k is the
     maximum likelihood estimate.  p is the weight, in messages, of a prior by which a class
     varies as much as all messages do: v_k is the mode of the posterior with an inverse gamma
     prior of shape p / 2 - 1 and scale p v / 2 (Gelman et al., "Bayesian Data Analysis", 2.6).
@@ -80,10 +80,10 @@ class Gaussian:
     outweighs everything else if a message has another value; an e of 0.01, or a p above 0, prevents
     that.
 
-    With a shared variance, v_k = (sum over classes of s_k + p v) / (n + p) + ... for all of
-    them.  Then the squares cancel, and the log-odds are linear in the trait (linear discriminant
-    analysis with a diagonal covariance; Hastie, Tibshirani and Friedman, "The Elements of
-    Statistical Learning", 4.3).
+    With a shared variance, v_k = ((sum over classes of s_k) + p v) / (n + p) + e (…) for all
+    classes.  Then the squares cancel, and the log-odds are linear in the trait (linear
+    discriminant analysis with a diagonal covariance; Hastie, Tibshirani and Friedman, "The
+    Elements of Statistical Learning", 4.3).
 
     Means and variances are of integers, and the sums of x and x^2 are exact.
     """
@@ -233,7 +233,7 @@ def trait_model(name: str, histograms: Histograms, variances: Variances) -> Trai
 def one_vs_rest_trait_histograms(
     histograms: Histograms, classes: Sequence[int]
 ) -> list[Histograms]:
-    """Return for each of these classes the histograms of all others together, and its own."""
+    """Return, for each of these classes, the histograms of the other classes and of the class."""
     return [
         [[sum(map(Counter, [*row[:k], *row[k + 1 :]]), Counter()), row[k]] for row in histograms]
         for k in classes

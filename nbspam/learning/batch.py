@@ -175,8 +175,8 @@ def left_out(
 
     Yields `LeftOut` under the evidence rule, scores under the sum rule.
     counts: (n_classes, n_tokens); channels: (n_tokens,); copies: (n_messages,), the number of
-    messages of its class that are left out with each message; padding: the model's
-    (`Fit.padding`).  `Fit` describes the other parameters.
+    messages of its class that are left out with each message; padding: from `Fit.padding`.  `Fit`
+    describes the other parameters.
     """
     rule, learned = scoring_rule(metadata), LearnedTokens.from_counts(metadata, counts, channels)
 

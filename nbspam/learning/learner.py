@@ -334,7 +334,8 @@ class Learner:
 
         A copy of a mail from another program may lack a token that all messages of its class have.
         Such a copy cannot be subtracted from the counts, so the old lesson stays.
-        place: names the model in errors.  Raises ModelError if the class cannot have learned it.
+        place: names the model in errors.  Raises ModelError if the class cannot have learned the
+        message.
         """
         classes, row = self._settings.classes, self.row(message.digest)
         content, (source, target) = (message.tokens, message.extras), step

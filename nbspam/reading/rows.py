@@ -23,7 +23,7 @@ from nbspam.reading.source import PARQUET, Input, Skips, TableOptions, has_more
 TableRow = tuple[int, Sequence[str]]  # a row's first line number, and its cells
 
 SAMPLE_ROWS = 200  # rows by which the columns are found
-SAMPLE_CHARACTERS = 1 << 20  # at most in these rows, so that they fit in memory
+SAMPLE_CHARACTERS = 1 << 20  # the most characters of these rows, so that they fit in memory
 
 
 # The bytes of a table

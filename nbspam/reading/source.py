@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # importing pathlib takes 3 ms, and classifying one message d
 
 STDIN = "-"
 _IMAP_SCHEMES = ("imaps://", "imap://")  # prefixes of an IMAP folder's name
-# Values of `input_format`; `sources.py` has the kind of source of each.
+# Values of `input_format`; `sources.py` maps each value to a kind of source.
 MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
 INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, MESSAGE)
@@ -323,7 +323,7 @@ class SourceKind(NamedTuple):
 
     read: yields the messages; raises NbspamError, OSError, or LookupError and UnicodeError for an
     encoding that does not exist or does not fit.
-    refusal: why it has no labels; "" if it may have labels.
+    refusal: why such a source has no labels; "" if it may have labels.
     """
 
     read: Callable[[Input], Iterator[RawMessage]]

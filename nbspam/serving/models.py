@@ -36,7 +36,7 @@ _logger = logging.getLogger(LOGGER)
 # times the size.
 _CACHED_TOKENS = 100_000
 _USERS_TOKENS = 1_000  # the same for a user's model; they take about 200 KB
-_IN_MEMORY = 64 << 20  # bytes; a smaller common model is kept in memory; about 2.5 million tokens
+_IN_MEMORY = 64 << 20  # bytes (2.5 million tokens); a smaller common model is kept in memory
 _OPEN_USERS = 100  # users' models that a worker keeps open
 
 Stamp = tuple[object, ...]  # changes whenever the file changes; empty if there is no file
@@ -204,7 +204,7 @@ class Models:
 
     @property
     def modified(self) -> float:
-        """When the model in use was written; seconds since 1970."""
+        """The time at which the model in use was written, in seconds since 1970."""
         lookup = self.common.version.lookup
         return os.fstat(lookup.fileno()).st_mtime if lookup else 0.0
 

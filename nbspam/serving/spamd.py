@@ -1,4 +1,4 @@
-"""The spamd protocol: how to read a request and write a reply, without sockets and models.
+"""The spamd protocol: read requests from clients, and format replies.
 
 A request is a line `COMMAND SPAMC/1.5`, header lines, an empty line and a message; a reply is a
 line `SPAMD/1.1 0 EX_OK`, header lines, an empty line and the content.  Clients are SpamAssassin's

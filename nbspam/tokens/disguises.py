@@ -81,7 +81,7 @@ _CONTROLS = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # except those that end a li
 _INVISIBLE = lazy_pattern(f"[{_CONTROLS}{INVISIBLES}]")
 _CONTROL = lazy_pattern(f"[{_CONTROLS}]")
 _TRICK_BYTES = bytes([*range(9), *range(14, 28), 127, 0xAD])  # in Western texts
-# Between two letters of a script without joiners (Arabic, Indic scripts and emoji use them).
+# An invisible character between two letters; Arabic, Indic scripts and emoji need joiners.
 _SPLIT_WORD = lazy_pattern(
     f"[A-Za-z\u00c0-\u024f\u0370-\u052f][{_CONTROLS}{INVISIBLES}][A-Za-z\u00c0-\u024f\u0370-\u052f]"
 )

@@ -1,7 +1,7 @@
 """The tokens of plain text: words, numbers, money, pairs of words, links, punctuation.
 
-A token is a word in lower case, or `kind:value`; a word has no colon, so it never equals the other
-kind of token.  docs/research/ideas-tried.md measures the value of each kind.
+A token is a word in lower case, or `kind:value`; a word has no colon, so it never equals a
+`kind:value`.  docs/research/ideas-tried.md measures the value of each kind.
 """
 
 import itertools
@@ -119,7 +119,7 @@ _WORD_BYTES = western_table(lambda c: c.isalnum() or c in "'’-.,$£€¥%").tr
 
 
 def _word_pattern(letter: str, inner: str, joint: str, money: str) -> re.Pattern[str]:
-    """Make the pattern of words and numbers in texts whose digits are 0 and underscores blanks.
+    """Make the pattern of words and numbers, for texts whose digits are 0, without underscores.
 
     letter: characters of which a word has at least one; inner: characters within a word; joint:
     characters between two parts of a word; money: currency signs.
@@ -197,7 +197,7 @@ def words_of(lower: str) -> list[str]:
     return words
 
 
-_REPEATS = 300  # characters from which on a field's words repeat enough
+_REPEATS = 300  # characters; in shorter fields, few words are repeated
 
 
 def different_words_of(lower: str) -> set[str]:
@@ -356,7 +356,7 @@ _host_names = Memo(_names_of_host, limit=1 << 12)
 # Digits are 0.  Scripts without spaces (Chinese, Thai) are split into pairs.
 
 _PIECES_LENGTH, _SIGNS_LENGTH = 500, 12_000  # characters
-_BLANKS = 4  # the first characters without blanks are searched in _BLANKS times as many
+_BLANKS = 4  # a text with many blanks is searched in _BLANKS * _PIECES_LENGTH characters
 _PIECE_LENGTH, _SIGN_RUN_LENGTH = 5, 12
 # The letters that `_LETTERS` matches, including ¹ and ½.
 _LETTER_BYTES = bytes(b for b, c in enumerate(WESTERN) if c.isalnum() and not c.isdecimal())
