@@ -11,16 +11,16 @@ from nbspam.bayes.matrix import Booleans, EvidenceArrays, Floats
 from nbspam.bayes.padding import COPY_WEIGHT
 
 _MAX_STEPS = 100
-# The decrement is twice what a Newton step should gain, in nats.  If it is smaller than this,
-# rounding hides the gain: _LAST_STEPS more steps, whole and unchecked, reach the last digits of b.
+# The decrement is twice the expected gain of a Newton step, in nats.  Below this bound, rounding
+# hides the gain: _LAST_STEPS more steps, whole and unchecked, reach the last digits of b.
 _SMALL_DECREMENT, _LAST_STEPS = 1e-7, 2
 # EM starts with high shares of wrong labels.  Where 0.1 of P10's labels are wrong, EM that starts
 # at 0.005 finds a share of 0.011, and the filter misses 55.7 % of spam instead of 17 %.  EM starts
-# with the prior's coefficients.  Coefficients of a fit without noise have learned from the wrong
-# labels: from those, EM takes more than 100 steps if classes are far apart.  (Where 20 and 2 % of
-# the two classes' labels are wrong, it finds 2.2 and 1.3 %.)  The prior of the shares counts as 100
-# messages, half a message wrong.  Where a share of 0.0126 of P10's labels is wrong, a prior of
-# 200 messages, 1 of these wrong, finds 0.0093.
+# with the prior's coefficients, because coefficients of a fit without noise have learned from the
+# wrong labels: starting with those, EM takes more than 100 steps if classes are far apart.  (Where
+# 20 and 2 % of the two classes' labels are wrong, EM then finds 2.2 and 1.3 %.)  The prior of the
+# shares counts as 100 messages, half a message wrong.  Where a share of 0.0126 of P10's labels is
+# wrong, EM with a prior of 200 messages, 1 of these wrong, finds 0.0093.
 _FIRST_NOISE, _PRIOR_WRONG, _PRIOR_MESSAGES = 0.2, 0.5, 100.0
 # A share of wrong labels is a parameter, so it must increase the log-likelihood by this many nats
 # (Akaike).  Otherwise, if all labels are right, the few hardest messages would count as mistakes:
@@ -53,9 +53,9 @@ def fit_calibration(
 
     x: (n, spec.size), the inputs of each message as if not learned; is_spam: (n,).
     copies: (n_spam, spec.size), the inputs of the padded copies of the spam.
-    EM estimates the shares of wrong labels together with b (`calibration.py`); they are 0 unless
-    they make the labels likelier.  Sums over the messages are computed in blocks, which take little
-    memory.
+    EM estimates the shares of wrong labels together with b (`calibration.py`); the shares are 0
+    unless they make the labels likelier.  Sums over the messages are computed in blocks, which take
+    little memory.
     """
     n_spam = int(is_spam.sum())
     if min(n_spam, len(is_spam) - n_spam) < calibration.MIN_CLASS_MESSAGES:
@@ -130,7 +130,11 @@ def _fit_noise(
 
 
 def _noise_by_label(noise: calibration.Noise, is_spam: Booleans | None) -> tuple[Floats, Floats]:
-    """Return for each label the shares of its class labelled otherwise, and of others as it."""
+    """Return, for each label, two shares of wrong labels.
+
+    The first is the share of the label's class that has another label; the second is the share of
+    the other classes that has this label.
+    """
     is_class = True if is_spam is None else is_spam
     return np.where(is_class, *noise), np.where(is_class, *noise[::-1])
 

@@ -2,9 +2,9 @@
 
 One protocol tests every combination of an event model, a trait model and a scoring rule on the same
 messages.  Each model is compared with the best model: does it make significantly more errors
-(McNemar's exact test), and does it rank significantly worse (1-ROCA%, DeLong's paired test)?  One
-comparison in twenty of equal models differs "significantly" by chance, so the p-values are
-corrected by Holm's method.  The best model is chosen on the same messages, so the p-values are
+(McNemar's exact test), and does it rank significantly worse (1-ROCA%, DeLong's paired test)?  Equal
+models differ "significantly" by chance in one of twenty comparisons, so the p-values are corrected
+by Holm's method.  The best model is chosen on the same messages, so the p-values are
 still somewhat too small.  `advice` says which model to take.
 """
 

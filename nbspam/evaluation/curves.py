@@ -189,7 +189,7 @@ def svg_curves(results: Results) -> Iterator[tuple[bytes, str]]:
 
 
 def _check_messages(messages: metrics.ScoredMessages, where: str = "", roc: bool = True) -> None:
-    """Raise OptionError without a spam class, and for a ROC curve without messages of both."""
+    """Raise OptionError without a spam class, and for a ROC curve without spam or without ham."""
     if not messages.has_spam_class:
         raise OptionError(f"{where}a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
     if roc and not (messages.counts.spam and messages.counts.ham):

@@ -25,7 +25,7 @@ from nbspam.store.lookup import Model
 from nbspam.tokens.tokenized import Excerpt, TokenizedMessage
 
 N_STRONGEST_WORDS = 8  # words kept for each mistake
-# parts of leave-one-out; the calibration for a tenth of the messages is fitted to the other nine
+# parts of leave-one-out; each tenth's calibration is fitted to the other nine tenths
 _N_PARTS = 10
 _LOOKUP_BATCH = 500  # messages looked up in the ledger at a time
 # Passes on the parts of a long test, and may show progress.

@@ -79,7 +79,7 @@ def read_batch(options: tuple[TokenizerOutputs, bool], batch: "Batch") -> Part:
 
 
 def _new_rows(part: Part, mails: set[tuple[str, bytes]]) -> list[int]:
-    """Return the rows that are no copies of earlier `mails`; add the batch's mails to them."""
+    """Return the rows that are not copies of earlier `mails`; add the batch's mails to `mails`."""
     rows = []
     keys = zip(part.corpus.labels, part.corpus.digests, strict=True)
     for i, (key, is_mail) in enumerate(zip(keys, part.are_mails, strict=True)):

@@ -40,7 +40,7 @@ _FILES = {
 _PARQUET_ROWS = 1000  # in memory at a time
 _SHEET_ROWS = 1 << 20  # the most rows of a sheet in Excel
 _SHEETS_SHOWN = 3
-# the text's field as Telegram, as Discord and others, and as QKSMS name it
+# names of the text's field in Telegram, in Discord and other programs, and in QKSMS
 _CHAT_TEXT_FIELDS = ("text", "content", "body")
 Row = Sequence[Any]  # values that were not converted to cells yet
 MemoryTable = tuple[list[Any], Iterator[Row]]  # names of the columns, or numbers
@@ -238,8 +238,8 @@ def parquet_frame(part: Any) -> "pd.DataFrame":
 def _with_names(value: Any, feature: Any) -> Any:
     """Replace class numbers in a value by the classes' names.
 
-    feature: the value's metadata.  For a list of values, the metadata of its items is the item of a
-    list, or has the key `feature`.
+    feature: the value's metadata.  If the value is a list, the metadata of its items is the first
+    item of `feature`, or is under the key `feature`.
     """
     feature = feature[0] if isinstance(feature, list) else feature
     if isinstance(value, Mapping):
@@ -253,7 +253,7 @@ def _with_names(value: Any, feature: Any) -> Any:
 
 
 def is_partitioned(frame: object) -> bool:
-    """Return whether a data frame is in partitions, as Dask's; a column of that name is ignored."""
+    """Return whether a data frame has partitions, like Dask's; a column `partitions` is ignored."""
     return hasattr(type(frame), "partitions")
 
 

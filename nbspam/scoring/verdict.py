@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from nbspam.reading.senders import ListedSender
 
 # The share of a text's tokens that must be known for a verdict of ham, because a text that the
-# model cannot read must not pass as ham.  Among 101,000 messages in P1 to P6 this makes 7 unsure
-# that were ham before, 6 of them spam.  A verdict of spam needs only one known token.  With the
+# model cannot read must not pass as ham.  In P1 to P6, it turns 7 of 101,000 verdicts from ham into
+# unsure; 6 of these messages are spam.  A verdict of spam needs only one known token.  With the
 # same share for spam, 35 of 33,094 spams among the training messages would pass, and 1 of 44
 # blocked hams would be saved; and 1,000 random words below a spam would make half of the spam
 # unsure (docs/research/ideas-tried.md).

@@ -49,7 +49,7 @@ CutOffsOf = Callable[[Metadata], CutOffs]
 # tokens.
 BREAK_EVEN, _PER_TOKEN = 35_000, 0.03
 _BYTES_PER_TOKEN = 10  # in mail
-# Share of a taught mail's words that its class has learned.  A list's footer adds a few others.
+# Share of a taught mail's words that its class has learned.  A list's footer adds a few more words.
 _MIN_LEARNED = 0.9
 
 
@@ -154,7 +154,7 @@ class FilterVersion:
             self._bulk = BulkClassifier(self.classifier, TokenTable(self.lookup))
 
     def explain(self, message: TokenizedMessage) -> "Explanation":
-        """Compute each word's contribution to a message's score; all terms add up to it."""
+        """Compute each word's contribution to a message's log-odds; all terms add up to them."""
         from nbspam.scoring.explanation import explain
 
         return explain(self.classifier, message.tokens, message.extras)
@@ -169,8 +169,9 @@ class FilterVersion:
     def flag_taught(
         self, messages: Sequence[TokenizedMessage], verdicts: Sequence[Verdict]
     ) -> list[Verdict]:
-        """Add a reason to verdicts of spam on messages learned as often in other classes as spam.
+        """Add a reason to verdicts of spam on messages that other classes have learned.
 
+        The other classes must have learned the message at least as often as the spam class.
         messages: must have digests.  Raises ModelError when the ledger is damaged.
         """
         settings, pairs = self.metadata.settings, list(zip(messages, verdicts, strict=True))
@@ -207,7 +208,7 @@ class ModelOptions(NamedTuple):
     cut_offs: CutOffsOf = CutOffs.from_model
     senders: "SenderLists | None" = None
     cached_tokens: int = CACHED_TOKENS  # tokens whose weights are kept between messages
-    in_memory: int | None = None  # keep a smaller file in memory; bytes; None: prepare nothing
+    in_memory: int | None = None  # bytes; a smaller file is kept in memory; None: prepare nothing
     follow_links: bool = True
 
 
