@@ -79,7 +79,7 @@ def application(
 
 
 def __getattr__(name: str) -> Starlette:
-    """Make `app` of the environment; raises NbspamError."""
+    """Make `app` with the settings of the environment; raises NbspamError."""
     if name != "app":
         raise AttributeError(f"module 'nbspam.asgi' has no attribute {name!r}")
     return _environment_application()

@@ -38,8 +38,9 @@ _OPINIONS = {
     **dict.fromkeys(("fine", "wanted", "good"), HAM),
 }
 
-# The answers of a column of any name.  That 1 and true are the positive class is the convention of
-# data sets and of scikit-learn; yes and no answer any question.
+# The answers of a column of any name.  By the convention of data sets and of scikit-learn, 1 and
+# true are the positive class; yes and no are not among these answers, because they answer any
+# question.
 _BINARY = {"1": SPAM, "true": SPAM, "0": HAM, "false": HAM}
 
 
@@ -61,9 +62,9 @@ def cell_label(cell: str) -> str:
 def normal_label(label: str) -> str:
     """Return a label as the model names its class: `Spam` and `SPAM ` are `spam`.
 
-    Letters become small ones, and runs of blanks, tabs, line ends and unprintable characters one
-    blank.  Invisible characters, quotes around it and a full stop or comma after it are no part of
-    it.
+    Letters become lower case.  A run of blanks, tabs, line ends and unprintable characters becomes
+    one blank.  Invisible characters, quotes around the label, and `.`, `,`, `;` and `:` after it
+    are removed.
     """
     if not label[-1:].isalnum() or not label[0].isalnum():
         label = re.sub(_INVISIBLE, "", label).strip()
@@ -105,7 +106,7 @@ def doubt_words(labels: Mapping[str, tuple[float, int]]) -> str:
 
 
 def is_url(name: object) -> bool:
-    """Return whether a file is named by a URL; a folder at a mail server is, too."""
+    """Return whether a name is a URL, such as the name of a folder at a mail server."""
     return "://" in str(name)
 
 
@@ -120,11 +121,11 @@ def real_name(name: object) -> str:
 
 
 def user_folder(variable: str, below: str) -> str | None:
-    """Return the user's folder for files of a kind; None for a user without a home, as a daemon is.
+    """Return the user's folder for files of a kind; None without a home, as a daemon may be.
 
     variable: a variable of the XDG specification, which ignores relative paths.
-    below: the default in the home folder.  On macOS all but the config file, which users edit where
-    the files of git, uv and ruff are, is in the folder for programs.
+    below: the default in the home folder.  On macOS all files are in the folder for programs,
+    except the config file: users look for that where git, uv and ruff have their config files.
     """
     is_hidden = sys.platform == "darwin" and variable != "XDG_CONFIG_HOME"
     folder = "" if is_hidden else os.environ.get(variable, "")

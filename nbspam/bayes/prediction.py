@@ -6,11 +6,11 @@ Prediction shifts the log-odds from the class's prior log-odds p to
 
     z = p + shift_factor (kappa b . x - caution - p)
 
-- kappa averages out a Gaussian uncertainty s2 of the logit: kappa = 1 / sqrt(1 + pi/8 s2) (MacKay
-  1992, "The evidence framework applied to classification networks").  Here s2 is
-  CALIBRATION_DOUBT x' L^-1 x + COUNT_DOUBT (b . x)^2 / m: the uncertainty of b, and that of words
-  counted in few messages (m in the smaller class).
-- caution is 1 nat with no ham learned: 1 / (1 + (ham / CAUTION_HALVED_AT)^2).  A filter that has
+- kappa averages out a Gaussian uncertainty s2 of the logit: kappa = 1 / sqrt(1 + (pi / 8) s2)
+  (MacKay 1992, "The evidence framework applied to classification networks").  Here s2 is
+  CALIBRATION_DOUBT (x' L^-1 x) + COUNT_DOUBT (b . x)^2 / m: the uncertainty of b, and the
+  uncertainty of words counted in few messages (m in the smaller class).
+- caution = 1 / (1 + (ham / CAUTION_HALVED_AT)^2): 1 nat with no ham learned.  A filter that has
   seen little ham does not know what ham can look like.
 - shift_factor limits the shift to MAX_SHIFT_SHARE of the sum of the weights that point in its
   direction: few known words are weak evidence, and without known words there is no shift.
@@ -18,21 +18,21 @@ Prediction shifts the log-odds from the class's prior log-odds p to
   has no effect.
 
 Trust in the header channel depends on the collecting hosts.  On one server's mail the header fields
-are the best evidence; if ham and spam were collected at different places, they show the place and
-not the class.  The collecting host, which received the mail, is known without the mail's class.  If
-the host predicts the class by itself, the headers deserve no trust:
+are the best evidence; if ham and spam were collected at different places, the fields show the place
+and not the class.  The collecting host, which received the mail, is known without the mail's
+class.  If the host predicts the class by itself, the headers deserve no trust:
 
     rho = min(1, S / S0)     S  = - sum_h sum_k n_hk ln[(n_hk - 1 + pi_k) / n_h]    left out
                              S0 = - sum_k n_k ln pi_k,   pi_k = (n_k - 1/2) / n
-    tau = rho m / (m + HOST_MAILS_HALF_TRUST) w / (w + HEADER_WORDS_HALF_TRUST)
+    tau = rho  x  m / (m + HOST_MAILS_HALF_TRUST)  x  w / (w + HEADER_WORDS_HALF_TRUST)
 
 n_hk is the number of mails of class k collected by host h; n_h, n_k and n are sums of n_hk.  S is
 the surprise of the mails' classes given their hosts, each mail left out; S0 is the surprise without
 the hosts.  All hosts with a single mail count as one host (otherwise, with one mail of each class,
-P7 was ranked at 20.9 1-ROCA% instead of 17.4); messages without a host (texts) count as one more,
-because their words are counted too.  w is the number of known header words in the message; m is the
-number of mails with a host in the smaller class, times the share of such mails in all messages.
-All of these numbers follow from counts, so learning and forgetting keep them exact.
+P7 was ranked at 20.9 1-ROCA% instead of 17.4); messages without a host (texts) count as one more
+host, because their words are counted too.  w is the number of known header words in the message; m
+is the number of mails with a host in the smaller class, times the share of such mails in all
+messages.  All of these numbers follow from counts, so learning and forgetting keep them exact.
 """
 
 import math

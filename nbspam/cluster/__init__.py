@@ -1,1 +1,1 @@
-"""Many machines: Dask's scheduler and workers, and how a model is trained on them."""
+"""Many machines: Dask's scheduler and workers, and the training of a model on them."""

@@ -119,7 +119,7 @@ class Cluster(Executor):
 
     @contextmanager
     def _raise_cluster_errors(self) -> Iterator[None]:
-        """Raise every error as one sentence."""
+        """Turn other errors than NbspamError into a ClusterError of one sentence."""
         try:
             yield
         except NbspamError:

@@ -1,10 +1,10 @@
 """Training on a cluster: messages' tokens stay with the workers, and Dask moves and spills them.
 
 Each worker tokenizes batches and keeps them.  A tree of sums merges their counts, eight tables at a
-time, up to the table of the whole vocabulary, which this machine gets to write the model.  The same
-tree takes the counts back to the batches, because each table stores where its parts' tokens are in
-it.  So a worker computes the features of its own messages, each left out, and this machine fits the
-calibrations to the features of all messages.
+time, up to the table of the whole vocabulary, with which this machine writes the model.  The same
+tree takes the counts back to the batches, because each table stores the places of its parts'
+tokens.  So a worker computes the features of its own messages, each left out, and this machine fits
+the calibrations to the features of all messages.
 """
 
 from collections import defaultdict

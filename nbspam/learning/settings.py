@@ -106,7 +106,7 @@ class TrainingSettings(NamedTuple):
 def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str, ...], str | None]:
     """Return the classes in their order, and the positive one; raises TrainingError.
 
-    The order is alphabetical; but of two classes the positive one is last: index 1 is spam.
+    The order is alphabetical; but with two classes, the positive class is last: index 1 is spam.
     If the classes are 0 and 1, or false and true, the second class is spam unless `positive` names
     another.
     """

@@ -1,7 +1,7 @@
 """The header of a message as bytes: its end, and the marks that nbspam writes into it.
 
-nbspam marks a message that it passes on with a header for the verdict, and optionally with
-`NAME-Evidence` and `NAME-Tag`, which names the tag before the Subject.  A marked message counts as
+When nbspam passes a message on, it adds a header for the verdict and optionally two more:
+`NAME-Evidence`, and `NAME-Tag`, which names the tag before the Subject.  A marked message counts as
 the same message, so its marks are removed before it is read.
 
 Lines end with LF; a CR before it belongs to the line end and any other CR is an ordinary byte,

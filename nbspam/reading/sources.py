@@ -3,8 +3,8 @@
 `Source.kind` recognises the kind of a source; the kinds are in `mail.py`, `exports.py`, `tables.py`
 and `looks.py`.
 
-Standard input is one message, because its sender must not choose how it is read.  A note warns if
-it looks like many messages.
+Standard input is one message, because the sender of a mail must not choose how it is read.  A note
+warns if standard input looks like many messages.
 """
 
 import os
@@ -58,7 +58,7 @@ def read_unlabelled(
 
 
 def read_messages(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-    """Yield the messages of any source, with a label where it gives one.
+    """Yield the messages of any source, with their labels if the source has labels.
 
     Raises SourceError when it cannot be read.
     """
@@ -185,7 +185,7 @@ class Source(Input):
         """Recognise the kind of a file by its name and its first bytes.
 
         If labels are required, a file may be Parquet or an index by its content; otherwise it is a
-        message.  If the user gives a label, only its suffix makes a file a table.
+        message.  If the user gives a label, a file is a table only by its suffix.
         """
         from nbspam.reading import mail
 

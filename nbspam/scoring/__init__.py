@@ -1,1 +1,1 @@
-"""From tokens to a verdict, and why."""
+"""From tokens to a verdict and its explanation."""

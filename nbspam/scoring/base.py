@@ -3,7 +3,8 @@
 If a personal model has N messages of a class, c of them with a token, and the base has M, C of them
 with the token, the combined model has
 
-    N + r M messages, c + r C of them with the token,   r = min(1, STRENGTH / its smaller class)
+    N + r M messages, c + r C of them with the token
+    r = min(1, STRENGTH / messages of the base's smaller class)
 
 and the base's hosts and trait histograms are added in the same way.  The base counts as at most
 STRENGTH messages of its smaller class, however many it has learned, so that a user's lessons have

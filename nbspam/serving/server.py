@@ -23,10 +23,10 @@ from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request
 
 _logger = logging.getLogger(LOGGER)
 
-_MIN_PLACES = 8  # places for clients that each worker has at least
+_MIN_PLACES = 8  # each worker has at least this many places for clients
 _BUFFER = 64 << 10  # bytes read at a time from a refused client
-_RETRY_SECONDS = 1.0  # seconds before accepting again after the system refused to
-_DRAIN_SECONDS = 2.0  # seconds to go on reading after the reply, so that the client can read it
+_RETRY_SECONDS = 1.0  # seconds to wait after the system refused to accept a client
+_DRAIN_SECONDS = 2.0  # seconds to read on after the reply, so that the client can read the reply
 # Shares of the seconds in which the server stops.  Learning ends first, because clients must still
 # get the reply that a message was not learned.
 _LEARNING_SHARE, _CLIENTS_SHARE = 0.7, 0.8

@@ -18,7 +18,7 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
     """Listen on a Unix socket, and remove its file at the end.
 
     A socket that no server listens on any more is replaced.  Raises ServingError: a server listens
-    on it, the file is not a socket, or it cannot be created.
+    on the socket, the file is not a socket, or the socket cannot be created.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
@@ -169,7 +169,7 @@ def refuse_more(listener: socket.socket) -> None:
 
 
 def notify(state: str) -> None:
-    """Tell systemd the server's state (sd_notify(3)), if it asked for it."""
+    """Report the server's state to systemd (sd_notify(3)), if systemd asked for it."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return

@@ -1,1 +1,1 @@
-"""The model file: its metadata, its tokens and ledger, and how they are read and written."""
+"""The model file: read and write its metadata, its tokens and its ledger."""
