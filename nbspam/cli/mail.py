@@ -94,8 +94,8 @@ def mail() -> None:
 _JUNK = option(
     "--junk",
     metavar="FOLDER",
-    help="The folder for spam. [default: the one that the config file names, or the server marks as"
-    " \\Junk, or that is called Junk or Spam]",
+    help="The folder for spam. [default: the folder that the config file names, else the folder"
+    " that the server marks as \\Junk, else the folder called Junk or Spam]",
 )
 
 
@@ -190,8 +190,8 @@ def filter_(
     unread mail of a folder.  A message that you move back from the junk folder stays there.  A
     message that the model has learned as ham also stays, unless --move-taught is given.
 
-    Each message is in exactly one folder whatever happens.  The next run completes the work of a
-    killed run, and tries refused messages again.
+    No message is lost, whatever happens.  The next run completes the work of a killed run, and
+    tries refused messages again.
 
     Exit status: 0 on success, 1 if nothing worked, 2 when the command line is wrong, 75 when the
     server is unreachable or another run works on the account for too long: try again later.
@@ -238,8 +238,8 @@ def learn_(
     Each message is learned once.  A message that you move into or out of the junk folder is moved
     to the other class.  A message that nbspam itself moved to the junk folder is not learned until
     you have seen it there, or the time of --trust-after has passed, so that nbspam does not learn
-    its own errors.  The keywords $Junk and Junk, $NotJunk, NotJunk and NonJunk, which mail programs
-    set, say more than the folder, but not more than your move out of the junk folder.
+    its own errors.  The keywords $Junk, Junk, $NotJunk, NotJunk and NonJunk, which mail programs
+    set, overrule the folder, and your move out of the junk folder overrules these keywords.
 
     Without a model, it trains a model as nbspam train does.
 

@@ -61,7 +61,7 @@ class ModelFileOptions(NamedTuple):
         "--seen",
         help_heading="Sources",
         formats=(MBOX_FORMAT,),
-        help="Of a Maildir or mbox, use only messages that were read and not deleted.",
+        help="In a Maildir or mbox, use only messages that were read and not deleted.",
     )
     verbose: bool = flag(
         "-v",

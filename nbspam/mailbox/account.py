@@ -289,7 +289,10 @@ def connection_error(account: Account, error: Exception) -> AccountError:
 
 
 def login_error(account: Account, secret: Secret, error: Exception) -> AccountError:
-    """Return the error for a failed login, which quotes the server unless that shows the secret."""
+    """Return the error for a failed login.
+
+    The error quotes the server's answer, unless the answer contains the secret.
+    """
     answer = _quoted(error)
     # imapclient raises the same error for every failure at the login.
     is_lost = any(isinstance(failure, _LOST) for failure in (error, error.__context__))

@@ -12,8 +12,8 @@ Learning takes the junk folder as spam and the folders of kept mail as ham:
   there is learned at once.
 - Kept mail is learned only if it was read, or moved back from the junk folder.  A message that was
   only read is presumed to be ham, and is not learned if it may be spam.
-- A user's keyword for spam or ham overrules the folder, and a user's move into or out of the junk
-  folder overrules the keyword.  nbspam's own keywords do not count.
+- A user's keyword for spam or ham overrules the folder, and a user's move out of the junk folder
+  overrules the keyword.  nbspam's own keywords do not count.
 
 Each message is fetched once per folder and keyword; the model's ledger records the class in which
 the message was learned.
