@@ -173,7 +173,8 @@ def evaluate(
     from nbspam.evaluation.report import print_report, report_page
     from nbspam.evaluation.results import as_json, write_predictions, write_records
 
-    # Protocols that train read no model.  The others need one: default_model may raise OptionError.
+    # Protocols that train models read no saved model.  Other tests need one, so default_model may
+    # raise OptionError.
     if model is None:
         model = Path("model.json" if protocol.trains else default_model() or "")
     protocol.check(training_options, cut_off_options, model)

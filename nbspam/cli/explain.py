@@ -330,7 +330,7 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
 
 
 def _why_no_share(explanation: Explanation) -> str:
-    """Explain why every share is 0: no word is known, or calibration makes them 0."""
+    """Explain why every share is 0: no word is known, or the calibration makes all shares 0."""
     known = [word for word in explanation.words if not word.is_trait]
     if not known:
         return "the model knows none of its words"

@@ -314,7 +314,7 @@ def watch_(
             try:
                 with time_limit(connection.account.name):
                     _sort(connection, request, sorting, lambda: stop.is_requested)
-            except update.OlderRulesError as error:  # mail is filtered with it
+            except update.OlderRulesError as error:  # an older model still filters
                 if request.is_first:
                     notes.note(str(error))
             request = request._replace(is_first=False)
@@ -384,7 +384,7 @@ def _sort(
     junk = find_junk_folder(connection, sort_options.junk)
 
     def classify(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
-        """Yield the verdicts; opens the model here, after it has learned."""
+        """Yield the verdicts; opens the model here, after it has learned new mail."""
         if not number:
             return
         use_processes = number > _MAX_FOR_ONE_PROCESS
@@ -407,7 +407,7 @@ def _sort(
         if learns:
             try:
                 _learn_folders(connection, memory, junk, request, sort_options.trust_after)
-            except update.OlderRulesError as error:  # mail is filtered with it
+            except update.OlderRulesError as error:  # an older model still filters
                 refusal = error
         mover = Mover(connection, memory, junk)
         folders = expand_patterns(connection, account.folders, junk)

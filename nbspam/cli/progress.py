@@ -1,4 +1,4 @@
-"""The progress of long work on a terminal, and its executor: processes, or a cluster (--dask).
+"""The progress of long work on a terminal, and the work's executor: processes, or a Dask cluster.
 
 rich is loaded only to draw.
 """

@@ -56,7 +56,7 @@ _CODE_PAGE = lazy_pattern(r"x?(?:cp|dos|ibm|ms|win|windows)(\d+)")
 # valid UTF-8 is UTF-8.
 _SINGLE_BYTE = ("ascii", "cp125", "cp8", "iso8859", "koi8", "latin", "mac")
 _CONTROLS = bytes(range(9))
-_META_LIMIT = 1024  # bytes of a page in which it may name its charset
+_META_LIMIT = 1024  # bytes at the start of a page in which its charset is searched
 _META = lazy_pattern(rb"<meta\s[^>]{0,500}?charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 
 

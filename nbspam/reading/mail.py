@@ -1,7 +1,7 @@
 """Sources of mail: mboxes, folders, Maildirs, files, index files, IMAP folders.
 
-Links that lead out of a folder are not followed by default, and an index file names only files near
-it: a stranger may have written the link or the index, to have another file read.
+Links that lead out of a folder are not followed by default, and an index file may name only files
+near the index, because a stranger may have written the link or the index to have another file read.
 """
 
 import os
@@ -95,7 +95,7 @@ def count_separators(sample: bytes) -> int:
 
 
 def is_read(message: bytes) -> bool | None:
-    """Return whether its owner has read and not deleted a message; None if it has no flags.
+    """Return whether a message was read by its owner, and not deleted; None without flags.
 
     Source: mail readers since Berkeley Mail write R in Status for read, and D in X-Status for
     deleted; Thunderbird's flags are nsMsgMessageFlags.
@@ -363,7 +363,7 @@ def _kind_in_folder(entry: Input, names: set[str], endings: set[str]) -> SourceK
 
     Thunderbird stores folders as mboxes (each with an .msf file); Apple Mail and Google export
     them.  A suffix other than .eml, or the suffix of a file about messages, shows a file that an
-    export puts next to the messages, unless it has a mail.  Raises OSError.
+    export puts next to the messages, unless the file contains a mail.  Raises OSError.
     names, endings: the names and suffixes of all files in the folder.
     """
     name, ending = entry.path.name, entry.suffix

@@ -222,7 +222,7 @@ class ReadingOptions(NamedTuple):
 
 
 class Input:
-    """A source by its name, and how it is read; its mode and first bytes are read when needed."""
+    """A source: its name, and options.  The file's mode and first bytes are read when needed."""
 
     def __init__(
         self,

@@ -269,7 +269,7 @@ class Source(Input):
 
 
 def _read_stream(source: Input) -> Iterator[RawMessage]:
-    """Yield the one message of standard input or a pipe; note if it looks like many messages."""
+    """Yield the one message of standard input or a pipe; note a stream that looks like many."""
     for raw in read_one(source):
         first = raw.content[:SAMPLE_BYTES] if isinstance(raw.content, bytes) else b""
         if first.startswith(b"From "):

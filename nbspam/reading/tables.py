@@ -332,7 +332,7 @@ _PARTS = re.compile(r"(?<![a-z])(train|test|valid|dev|eval)(?:ing|ation)?(?![a-z
 
 
 def tables_in_folder(folder: Path) -> list[Path]:
-    """Return the tables of a folder and its partitions; none if it has other sub-folders.
+    """Return the tables of a folder and its partitions; [] if the folder has other sub-folders.
 
     The only sub-folder may be Hugging Face's `data`, with parts for training.
     Raises SourceError if a partition has other sub-folders, whose tables would be left out.

@@ -1,4 +1,4 @@
-"""The numbers that workers count, in shared memory, and the page of them for Prometheus.
+"""The numbers that workers count, in shared memory, and their page for Prometheus.
 
 Each worker changes only its own row of numbers; the page shows the sums of all rows.  No label of a
 metric comes from a mail or a user, so the number of time series depends only on the model's

@@ -143,7 +143,7 @@ class UserFiles(NamedTuple):
             return False  # then writing a model fails, and its error has the reason
 
     def make_folder(self, path: Path) -> None:
-        """Make the folder of a user's model if each has one of its own; raises ModelError."""
+        """Make the folder of a user's model if each model has its own folder; raises ModelError."""
         if path.parent != self.root:
             try:
                 path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -168,7 +168,7 @@ class ServerConfig(NamedTuple):
     open_users: int = _OPEN_USERS
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
-        """Return the cut-offs for a model; raises OptionError, and ModelError if it has no spam."""
+        """Return the cut-offs for a model; raises OptionError, or ModelError without spam."""
         if metadata.settings.positive is None:
             raise ModelError(
                 f"{self.path}: the model has no spam class, so it cannot answer spamc",

@@ -47,7 +47,7 @@ class Server:
         self._config, self._models = config, models
         self._sockets = listeners, metrics_listeners
         self._metrics = Metrics(models.common.classes, config.n_workers)
-        # process id -> the worker's number, and when it was started
+        # process id -> the worker's number and start time
         self._workers: dict[int, tuple[int, float]] = {}
 
     def run(self, on_start: Callable[[], None]) -> None:

@@ -109,7 +109,7 @@ def _apply_save(spam_filter: Filter, save: list[Lesson], wait: LockWait) -> list
 
 
 def _class_of(settings: ModelSettings, is_spam: bool) -> str:
-    """Return the model's class for spam or ham; raises ModelError when it has none for ham."""
+    """Return the model's class for spam or ham; raises ModelError if no class is called ham."""
     if is_spam and settings.positive is not None:
         return settings.positive
     if len(settings.classes) == 2:
