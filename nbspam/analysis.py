@@ -50,7 +50,7 @@ def classify_many(
 ) -> "list[Verdict] | pd.DataFrame":
     """Return the verdicts of a filter, or of a model file, as `Filter.classify_many` does.
 
-    Raises ModelError for the file, and what `Filter.classify_many` raises.
+    Raises ModelError for the file, and the errors of `Filter.classify_many`.
 
     >>> [verdict.verdict for verdict in nbspam.classify_many(["win a prize"], "model.json")]
     ['spam']

@@ -3,8 +3,8 @@
     NBSPAM_MODEL=model.json NBSPAM_TOKEN=secret uvicorn nbspam.asgi:app
 
 `application` makes an ASGI application from a filter, to mount in another application.  All
-processes share the model file, so each knows what any of them has learned.  docs/web.md describes
-how to use it; each request is described in openapi.json, which the application serves.
+processes share the model file, so each knows what any of them has learned.  docs/web.md is the
+manual; openapi.json, which the application serves, describes each request.
 """
 
 import hmac

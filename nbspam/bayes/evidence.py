@@ -48,7 +48,7 @@ training halves:
 
 Groups.  A message has four groups of words: the text; its own fields, which the sender and the
 mail program write (From, To, X-Mailer …); the header channel, which shows the route of the mail;
-and the opening, which is how the text starts.  Three calibrations use them (`calibration.py`): the
+and the opening, the start of the text.  Three calibrations use the groups (`calibration.py`): the
 text with the own fields, which carries over to any mail; the text with the header channel, trusted
 as far as `prediction.trust` allows; and the opening, which moves the result a little.  Header
 words that separate the classes on their own are left out (`separates_classes`).
@@ -173,7 +173,7 @@ class _RankedWeights:
         self.edge = -EDGE_WIDTH if self.n <= top_n else abs(self.weights[last])
 
     def sum_above(self, edge: float) -> tuple[float, float]:
-        """Return the sum of the weights above a soft edge, and how many words they are."""
+        """Return the sum of the weights above a soft edge, and the number of these words."""
         start = bisect_left(self.weights, -(edge + EDGE_WIDTH / 2), key=_negative_strength)
         end = bisect_right(self.weights, -(edge - EDGE_WIDTH / 2), key=_negative_strength)
         parts = [soft_step(abs(w), edge) for w in self.weights[start:end]]

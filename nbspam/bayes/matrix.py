@@ -4,8 +4,8 @@ The formulas are the same as in `event_model.py` and `evidence.py`, which one me
 numpy; here they apply to learned messages, each left out.  Tests compare the two.
 
 Shapes: presence (n_messages, n_tokens).  Its entries are 0 or 1, or the number of times that a
-message has a token; the entry of a token that must not count for ham is negative.  Counts
-(n_classes, n_tokens); messages (n_classes,).
+message has a token; the entry of a token that must not count for ham is negative; nnz is the number
+of entries other than 0.  Counts (n_classes, n_tokens); messages (n_classes,).
 """
 
 import itertools
@@ -227,7 +227,7 @@ class EvidenceArrays(NamedTuple):
     opening: Floats
     text_tokens: Integers  # (n_messages,), number of text tokens, known or not
     traits: Floats | None = None  # (n_messages,), the trait feature; None without traits
-    doubts: Floats | None = None  # (n_messages,), how far each is from elsewhere; None for 0
+    doubts: Floats | None = None  # (n_messages,), each message's doubt, 0 to 1; None for 0
 
     def replace_rows(self, places: Integers, others: "EvidenceArrays") -> "EvidenceArrays":
         """Replace the rows at some places."""
@@ -249,7 +249,7 @@ class EvidenceArrays(NamedTuple):
 def doubts_of(
     domains: evidence.DomainCounts, channels: Integers, totals: Integers, rows: Integers, n: int
 ) -> Floats:
-    """Return how far each of n messages is from elsewhere, (n,), like `Classifier.doubt`.
+    """Return the doubt of each of n messages, (n,), like `Classifier.doubt`.
 
     channels, totals, rows: (nnz,), the entry's channel, its token's number of learned messages,
     and its message.

@@ -173,8 +173,8 @@ def trust(rho: float, mails: float, header_words: float) -> float:
 #     share    0.1   0.15  0.2   0.3   0.4
 #     1-ROCA%  0.94  0.93  0.89  0.89  0.89
 #
-# A share of 0.3 blocks 0.2 % more ham, a share of 0.4 0.3 % more.  Spams that start with a learned
-# ham's lines:
+# A share of 0.3 blocks 0.2 % more ham, and a share of 0.4 blocks 0.3 % more.  Spams that start with
+# a learned ham's lines:
 #
 #     limit towards ham      no opening  0.5   1     no limit
 #     called ham             12 %        17 %  19 %  29 %
@@ -185,8 +185,8 @@ OPENING_SHARE, OPENING_FOR_HAM, OPENING_FOR_SPAM = 0.2, 0.5, 1.0
 def opening_weight(others: float, opening: float, known: float) -> float:
     """Return the opening's weight in the blend of log-odds, 0 to OPENING_SHARE.
 
-    others: log-odds without the opening; opening: log-odds by its calibration.
-    known: number of its known tokens.
+    others: log-odds without the opening; opening: log-odds by the opening's calibration.
+    known: number of the opening's known tokens.
     """
     gap = opening - others
     if not (known and gap):

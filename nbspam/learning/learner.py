@@ -152,7 +152,7 @@ class Learner:
         return {token: counts[token] for token in tokens if token in counts}
 
     def learn(self, label: str, tokens: Iterable[str], extras: TokenExtras = NO_EXTRAS) -> None:
-        """Count a message's tokens and traits; `refine` also adapts the calibration to it."""
+        """Count a message's tokens and traits; `refine` adapts the calibration to the message."""
         k = self._settings.classes.index(label)
         self._messages[k] += 1
         self._left_out.clear()

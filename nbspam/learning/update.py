@@ -316,7 +316,7 @@ def forget(
     """
     n_messages = 0
     labels: set[str] = set()
-    # open it to find the messages that it may have learned
+    # open the model to find the messages that it may have learned
     with open_for_learning(place) as lookup:
         corpus = Corpus(lookup.metadata.settings.outputs)
         for message, in_ledger in _look_up_rows(lookup, messages):

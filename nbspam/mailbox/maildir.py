@@ -141,7 +141,7 @@ class MaildirFolders(connection.Failures):
         return connection.Folder(name, uidvalidity, uidnext, len(messages))
 
     def status(self, name: str) -> connection.Folder:
-        """Return a folder with the number of its next message, but not how many messages it has.
+        """Return a folder with the number of its next message, without counting its messages.
 
         The folder is not listed again; otherwise the time for moves would grow with the square of
         the number of messages.

@@ -505,7 +505,7 @@ class MessagesToLearn:
             is_spam = message.uid in spam
             if is_spam:
                 learned.contradicting.add(message.uid)
-            # If the user moved it out of the junk folder, its keyword is outdated.
+            # If the user moved a message out of the junk folder, its keyword is outdated.
             was_junked = digest in self._was_junked or digest in memory.moved_back
             if is_spam and not was_junked and digest in memory.marked:
                 continue

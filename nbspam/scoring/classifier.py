@@ -132,7 +132,7 @@ class Classifier:
         return KnownWords(text, fields, header, opening, host, n_text, traits)
 
     def doubt(self, tokens: Iterable[str]) -> float:
-        """Return how far a message is from elsewhere, 0 to 1; 0 for a text without a header."""
+        """Return the degree to which a message is from elsewhere, 0 to 1; 0 for a plain text."""
         collector = collector_of(tokens)
         if collector is None:
             return 0.0

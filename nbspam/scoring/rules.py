@@ -373,7 +373,7 @@ class EvidenceRule:
         """Return the calibrated score for the evidence of each scored class.
 
         text_tokens: the number of tokens in the text, known or not.
-        doubt: how far the message is from elsewhere, 0 to 1.
+        doubt: degree to which the message is from elsewhere, 0 to 1.
         """
         tau = trust(*self._host_trust, evidences[0].header.n)
         z = []

@@ -45,7 +45,7 @@ class Score(NamedTuple):
     # Log-probabilities per class, plus a constant; () for two classes under the evidence rule.
     log_scores: tuple[float, ...] = ()
     trust: float = 0.0  # in the header channel, 0 to 1
-    doubt: float = 0.0  # how far the mail is from elsewhere, 0 to 1
+    doubt: float = 0.0  # degree to which the mail is from elsewhere, 0 to 1
     known: int = 0  # text tokens that the model knows
     text: int = 0  # all text tokens
 

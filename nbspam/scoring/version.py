@@ -79,7 +79,7 @@ class FilterVersion:
         self._bulk: BulkClassifier | None = None
 
     def __reduce__(self) -> "tuple[object, ...]":
-        """Pickle the files' names, and what identifies their bytes, for other processes."""
+        """Pickle the files' names, and the identity of their bytes, for other processes."""
         model, base = (
             with_absolute_name(self.model),
             None if self.base is None else with_absolute_name(self.base.path),
