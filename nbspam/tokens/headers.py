@@ -180,6 +180,7 @@ _KEEP_TABLE = (
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _HOST_LIMIT = 80
 _COMMENT = re.compile(r"\([^()]*\)")
+_ADDRESS_IN_BRACKETS = re.compile(r"<[^<>]*>")
 _RECEIVED_LIMIT = 1_000  # characters of a Received line in which its host is looked for
 
 
@@ -236,11 +237,12 @@ def collecting_host(received: str) -> str:
     """Return the server that received the message, "-" if no field names it.
 
     received: the Received lines, the topmost first.  The host follows the last `by` of the topmost
-    line.  Skips text that the sender can write: comments, and the name in the greeting (HELO),
-    which is before that `by`.  An address is replaced by its network, because some providers use a
-    new address for nearly each mail.
+    line.  Skips text that the sender can write: addresses, which may end a comment early; comments;
+    the name in the greeting (HELO), which is before that `by`.  An IP address is replaced by its
+    network, because some providers use a new address for nearly each mail.
     """
     line = received.partition("\n")[0][:_RECEIVED_LIMIT].lower()
+    line = _ADDRESS_IN_BRACKETS.sub(" ", line)
     while (shorter := _COMMENT.sub(" ", line)) != line:
         line = shorter
     words = line.split()
