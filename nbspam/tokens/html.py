@@ -49,10 +49,11 @@ _TAG = re.compile(
 )
 _NAME = re.compile(r"<?(/?)([a-z][^\s<>/\"']*+|)", re.ASCII | re.IGNORECASE)
 _ANY_TAG = lazy_pattern(r"<[a-z/!][^>]*+>?", re.IGNORECASE)
-# Markup that only some programs take for text: comments for Outlook, and CDATA.
+# Markup that only some programs take for text: comments for Outlook, CDATA, and a comment that
+# never closes.
 _CONDITIONAL = lazy_pattern(
-    r"<!--\[if (?!!)[^\]]{0,200}+\]>(.*?)(?:<!\[endif|-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)",
-    re.DOTALL,
+    r"<!--\[[^\]]*+\]>?(.*)|<!\[CDATA\[(.*)|<!--((?!-?>)(?:(?!--!?>).)*+\Z)",
+    re.DOTALL | re.IGNORECASE,
 )
 # Values have any length, because a limit could cut a style.  The pattern never goes back over a
 # character, so its time is linear.
@@ -65,12 +66,11 @@ _LINK = lazy_pattern(
 # Tags that end a word.  A word continues behind all other tags, also unknown ones:
 # `v<b>ia</b>g<wbr>ra` is one word to the reader.
 _BLOCK = frozenset(
-    "address article aside base blockquote body br caption center col colgroup dd "
-    "details dialog dir div dl dt embed fieldset figcaption figure footer form frame frameset "
-    "h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input legend li link main "
-    "map menu meta nav noframes noscript object ol optgroup option p param plaintext pre script "
-    "section select style summary svg table tbody td template textarea tfoot th thead title tr ul "
-    "video xmp".split()
+    "address article aside blockquote body br caption center col colgroup dd details dialog dir "
+    "div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 "
+    "header hgroup hr html iframe img input legend li main menu nav object ol optgroup option p "
+    "plaintext pre section select summary svg table tbody td textarea tfoot th thead tr ul video "
+    "xmp".split()
 )
 _VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
 _SHOWN_ATTRIBUTES = frozenset("alt title value placeholder label srcdoc".split())
@@ -89,6 +89,7 @@ _CLOSED_BY: dict[str, tuple[Collection[str], Collection[str]]] = {
 }
 _MAX_CLOSED = 30  # open tags that one tag closes
 _MAX_PREHEADER = 250  # letters
+_REVERSING = lazy_pattern(r"<bdo|bidi-override|isolate-override", re.IGNORECASE)
 _FILLER = lazy_pattern(r"&[#\w]{1,9};|\W")
 # The tokens of the ways of hiding.
 _TRICKS = {name: {f"trick:{name}"} for name in ("hidden", "tiny", "same-colour")}
@@ -123,11 +124,16 @@ def _decode_base64(url: re.Match[str]) -> str:
     )
 
 
+# Browsers leave line ends and tabs out of a URL.
+_DATA_URL = lazy_pattern(r"d[\t\r\n]*a[\t\r\n]*t[\t\r\n]*a[\t\r\n]*:", re.IGNORECASE)
+
+
 def _embedded_text(value: str) -> str:
     """Read a value that a program may show, and the page in it if it contains one."""
-    if "data:" in value.lower():
+    if _DATA_URL.search(value):
         from urllib.parse import unquote
 
+        value = re.sub(r"[\t\r\n]", "", value)
         for _ in range(3):  # data: URLs inside each other
             value = _BASE64_URL.sub(_decode_base64, unquote(value))
     # Read in two ways: without tags, which joins words that tags separate, and with the text in
@@ -199,7 +205,7 @@ _PROPERTIES = _OFFSETS.union(
     _EXTENTS, "display visibility opacity font-size color background overflow".split()
 )
 _CSS_COMMENT = lazy_pattern(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
-_CSS_ESCAPE = lazy_pattern(r"\\([0-9a-fA-F]{1,6})\s?")
+_CSS_ESCAPE = lazy_pattern(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.?))", re.DOTALL)
 _LENGTH = lazy_pattern(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))([a-z]*|%)\Z")
 _FONT_SIZE = lazy_pattern(r"(?<![^\s])(?:0(?![\d.])|[\d.]{1,9}(?:[a-z]{2,3}|%))")
 _NORMAL, _TINY, _FAR = 16.0, 2.0, -500.0  # pixels
@@ -211,7 +217,13 @@ def _css(text: str) -> str:
     text = _CSS_COMMENT.sub(" ", text) if "/*" in text else text
     if "\\" not in text:
         return text
-    return unescape(_CSS_ESCAPE.sub(r"&#x\1;", text).replace("\\", ""))
+    return _CSS_ESCAPE.sub(_decode_escape, text)
+
+
+def _decode_escape(escape: re.Match[str]) -> str:
+    """Decode an escape of CSS; a quote or bracket becomes a blank, because it ends nothing."""
+    text = unescape(f"&#x{escape[1]};") if escape[1] else escape[2].strip("\n")
+    return text if text.isalnum() or text in "-_" else " "
 
 
 def _parse_pixels(value: str, default: float, em: float = _NORMAL) -> float:
@@ -265,7 +277,7 @@ def _effect_of(declarations: tuple[tuple[str, str], ...]) -> _Effect:
         parse_colour(style["color"]) if get("color", "inherit") != "inherit" else None,
         _background(get("background", "")),
         ""
-        if display.startswith("inline") or get("width") in ("0", "0px")
+        if display.startswith(("inline", "hidden")) or _parse_pixels(get("width", ""), 99) <= _TINY
         else None
         if display in ("", "none")
         else " ",
@@ -273,11 +285,15 @@ def _effect_of(declarations: tuple[tuple[str, str], ...]) -> _Effect:
 
 
 _SHOWING = lazy_pattern(
-    r"(?:content|list-style|list-style-type|quotes|symbols|(?<![\w-])--[\w-]++)\s{0,9}:"
+    r"(?:(?:content|list-style|list-style-type|quotes|symbols|prefix|suffix|pad|negative|background"
+    r"|background-image|text-overflow|hyphenate-character|(?<![\w-])--[\w-]++)\s*+:|@import)"
     r"((?:[^;{}\"']++|\"[^\"]*+\"|'[^']*+')*+)",
     re.IGNORECASE,
 )
-_STRING = lazy_pattern(r"\"([^\"]*+)\"|'([^']*+)'|(?<=url\()\s*+(data:[^)]*+)", re.IGNORECASE)
+_STRING = lazy_pattern(
+    r"(?<!url\()(?:\"([^\"]*+)\"|'([^']*+)')|(?<=url\()(?:\"(data:[^\"]*+)|'(data:[^']*+)|\s*+(data:[^)]*+))",
+    re.IGNORECASE,
+)
 
 
 def _strings(css: str) -> list[str]:
@@ -315,6 +331,9 @@ _PRESENTATION = (
     ("body", "text", "color", "{}"),
     ("img", "width", "width", "{}"),
     ("svg", "width", "width", "{}"),
+    ("embed", "width", "width", "{}"),
+    ("iframe", "width", "width", "{}"),
+    ("input", "type", "display", "{}"),  # "hidden" takes no room
     ("", "bgcolor", "background", "{}"),
     ("", "background", "background", "url()"),
 )
@@ -333,7 +352,7 @@ def _parse_tag(source: str) -> _Tag:
     texts = [
         _embedded_text(value)
         for key, value in values.items()
-        if key in _SHOWN_ATTRIBUTES or "data:" in value.lower()
+        if key in _SHOWN_ATTRIBUTES or _DATA_URL.search(value)
     ]
     by_attributes = {
         name_of_property: value.format(values[key].strip().lower()[:200])
@@ -454,16 +473,18 @@ def read_page(source: str) -> Page:
     pieces = _TAG.split(source)  # a text, a tag, and a raw element's name, attributes, content
     texts, tags, names, contents = pieces[::5], pieces[1::5], pieces[2::5], pieces[4::5]
     unseen: list[str] = []
-    css = ""
+    css = sheets = ""
     for i, name in enumerate(names):
         if name:
             tags[i] = f"<{name}{pieces[5 * i + 3]}>"
             if name.lower() == "style":
-                unseen += _strings(_css(contents[i]))
+                sheets += _css(contents[i]) + "\n"
                 css += "" if "print" in tags[i].lower() else contents[i]
+    unseen += _strings(sheets) if sheets else []
     # A sheet may show attributes, and some programs show the content of comments.
-    unseen += [tag.replace("<", " ") for tag in tags] if "attr(" in css else []
-    unseen += [_TAG.sub(" ", "".join(odd)) for odd in _CONDITIONAL.findall(source)]
+    unseen += [tag.replace("<", " ") for tag in tags] if "attr(" in sheets.lower() else []
+    comments = map(_CONDITIONAL.match, [tag for tag in tags if tag.startswith("<!")])
+    unseen += [_TAG.sub(" ", odd[odd.lastindex or 0]) for odd in comments if odd]
     beginning: list[str] = []  # hidden text before all other
     seen: list[str] = []
     spellings: dict[int, str] = {}  # place in `seen` -> letters of a picture there
@@ -486,6 +507,8 @@ def read_page(source: str) -> Page:
             tricks |= _TRICKS.get(reason, set())
     if spellings:
         unseen.append("".join(spellings.get(i, piece) for i, piece in enumerate(seen)))
+    if _REVERSING.search(source):
+        unseen.append(unescape("".join(seen))[::-1])
     seen = [*beginning, " ", *seen] if beginning else seen
     links = [link for tag in parsed for link in tag.links]
     return Page(unescape("".join(seen)), unescape(" ".join(unseen)).strip(), links, tricks)
