@@ -36,7 +36,7 @@ _NAMES = {
     "mac_roman": "csmacintosh mac",
     "utf_16": "csunicode iso10646ucs2 ucs2 unicode unicodefeff",
     "utf_16_be": "unicodefffe",
-    "utf_7": "unicode11utf7",
+    "utf_7": "csunicode11utf7 csutf7 unicode11utf7 unicode20utf7",
     "utf_8": "unicode11utf8 unicode20utf8",
 }
 # Codecs without any alias.
@@ -147,6 +147,9 @@ def _decode_utf16(data: bytes, codec: str) -> str:
 
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NOT_BASE64 = bytes(set(range(256)) - set(_BASE64))  # for bytes.translate
+_NOT_PADDED = bytes(set(_NOT_BASE64) - {ord("=")})
+# The share of valid UTF-8 that shows a text, and the bytes from which on: random bytes have 0.5.
+_MIN_VALID, _MIN_DECODED = 0.8, 40
 _PADDING = lazy_pattern(rb"={1,3}[ \t]*(?:\n|\Z)")
 _NEXT_LINE = lazy_pattern(rb"\n*([A-Za-z0-9+/]+={0,2})[ \t]*(?:\n|\Z)")
 _PIECES_LIMIT = 50_000  # base64 pieces with padding of their own; decoding them takes 20 ms
@@ -158,9 +161,12 @@ _UU_LINES_LIMIT = 100_000  # each has up to 45 bytes
 def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
     """Decode a body.
 
-    encoding: the value of Content-Transfer-Encoding in lower case.
+    encoding: the value of Content-Transfer-Encoding in lower case; of two, separated by a line end,
+    the body decoded by each is returned.
     limits: a set, to which "encoding" is added if a part is not decoded.
     """
+    if "\n" in encoding:
+        return b"\n".join(decode_transfer(body, name, limits) for name in encoding.split("\n"))
     if "quoted-printable" in encoding:
         return binascii.a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
     if "base64" in encoding:
@@ -178,7 +184,7 @@ def is_identity(encoding: str) -> bool:
 def decode_base64(data: bytes, limits: set[str]) -> bytes:
     """Decode base64 `data`; other characters are ignored.
 
-    A text wrongly claimed to be base64 is returned unchanged, as mail readers show it.
+    Text that may be wrongly claimed to be base64 is returned in both readings.
     limits: a set, to which "encoding" is added if a part is not decoded.
     """
     padding = _PADDING.search(data)
@@ -188,11 +194,10 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
     # line ends, unless a spammer inserts signs, which decoders ignore.
     n_digits, n = len(digits), len(encoded) - encoded.count(b"\n")
     if 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n):
-        return data
-    first = _decode_digits(digits)
+        return b"\n".join(filter(None, [data, _decode_text(data)]))
     # Mail readers decode further after padding, so spam may have padding in its first line.  Other
-    # lines after base64 are a mailing list's footer.
-    pieces = [first]
+    # lines after base64 are mostly a mailing list's footer.
+    pieces = [_decode_padded(encoded) if b"=" in encoded else _decode_digits(digits)]
     at = padding.end() if padding else len(data)
     while line := _NEXT_LINE.match(data, at):
         if len(pieces) == _PIECES_LIMIT:
@@ -200,7 +205,22 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
             break
         pieces.append(_decode_digits(line[1].rstrip(b"=")))
         at = line.end()
+    else:
+        pieces.append(_decode_text(data[at:]))
     return b"".join(pieces)
+
+
+def _decode_text(data: bytes) -> bytes:
+    """Decode base64 between other characters; b"" if that gives no text."""
+    decoded = _decode_padded(data)
+    n_valid = len(decoded.decode("utf-8", "ignore").encode())
+    return decoded if n_valid >= max(_MIN_DECODED, _MIN_VALID * len(decoded)) else b""
+
+
+def _decode_padded(data: bytes) -> bytes:
+    """Decode base64 with padding anywhere."""
+    *pieces, rest = data.translate(None, _NOT_PADDED).split(b"=", _PIECES_LIMIT)
+    return b"".join(map(_decode_digits, [*pieces, rest.replace(b"=", b"")]))
 
 
 def _decode_digits(digits: bytes) -> bytes:

@@ -152,7 +152,7 @@ def content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
         return default, {}
     value = value[:PARAMETERS_LIMIT]
     # Only the first word is the type: comments, or parameters without a semicolon, may follow.
-    media_type = next(iter(value.partition(";")[0].lower().split()), "")
+    media_type = next(iter(value.partition(";")[0].lower().replace('"', "").split()), "")
     if "/" not in media_type:
         media_type = "text/html" if media_type == "html" else "text/plain"
     return media_type, parameters_of(value)

@@ -41,6 +41,7 @@ DEPTH_LIMIT = 1_000  # multiparts inside one another
 PARTS_LIMIT = 1_000  # parts of one message, and of one multipart
 BYTES_LIMIT = 16 << 20  # bytes of one message
 _WORK_LIMIT = 128 << 20  # bytes searched for parts; each level of a tree searches its bytes again
+_LOWEST_OF_TEXT = 9  # the lowest byte of a text; lower bytes show binary data
 _DECODING_WORK = 8  # decoding a byte costs as much as searching this many bytes
 
 
@@ -165,7 +166,7 @@ def _split_mail(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
     end = 0
     for _ in range(_ODD_LINES):
         start, end = end, raw.find(b"\n", end, end + _ODD_LIMIT) + 1
-        if not end or min(raw[start:end]) < 9:  # binary, such as an archive
+        if not end or min(raw[start:end]) < _LOWEST_OF_TEXT:  # binary, such as an archive
             break
         headers, body = split_header(raw[end:], limits)
         if len({name for name, _ in headers} & _USUAL) >= _FIELDS_AFTER:
@@ -190,7 +191,7 @@ def extract_attached(raw: bytes) -> list[bytes]:
     while nodes and len(messages) < PARTS_LIMIT:
         node = nodes.pop()
         is_original = node.parameters.get("x-spam-type") == "original"  # a filter's report
-        if is_original or node.content_type == _MESSAGE or node.filename.lower().endswith(".eml"):
+        if is_original or node.is_message or node.filename.lower().endswith(".eml"):
             messages.append(decode_transfer(node.body, node.encoding, limits))
         elif node.content_type.startswith("multipart/") and node.depth < DEPTH_LIMIT:
             nodes += reversed(_children(node, 0, limits))
@@ -310,15 +311,24 @@ class _Node(NamedTuple):
         return is_named or self.content_type in _CONTAINERS | {"application/pgp-encrypted"}
 
     @property
+    def is_message(self) -> bool:
+        """Whether the part is a whole message, by its type or its file's name."""
+        is_named = self.filename.lower().endswith(".eml")
+        return self.content_type in _MESSAGES or (is_named and not _may_be_text(self))
+
+    @property
     def encoding(self) -> str:
         return self.fields.get("content-transfer-encoding", "")
 
 
 _MESSAGE = "message/rfc822"
+_MESSAGES = frozenset({_MESSAGE, "message/global", "message/news"})
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 # Types that mail programs show without a click.
 _SHOWN = _PAGE_TYPES | {"text/plain", "text/enriched", "text/richtext"}
-_TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
+_TEXTUAL = frozenset({"application/xhtml+xml", "application/xml", "image/svg+xml"})
+# Beginnings of types that may be other than text; unknown types are read as text.
+_BINARY = frozenset("application audio font image model video".split())
 # Containers with a text that mail programs show: S/MIME's signed mail, Outlook's winmail.dat.
 _CONTAINERS = frozenset(
     f"application/{name}" for name in ("pkcs7-mime", "x-pkcs7-mime", "ms-tnef", "vnd.ms-tnef")
@@ -330,10 +340,15 @@ _UU_BEGIN = lazy_pattern(rb"^begin [0-7]{3,4} [^\n]*\n(?=[ -`]{2})", re.MULTILIN
 _FOLDED = frozenset("text/calendar text/vcard text/x-vcard text/directory".split())
 _FOLD = lazy_pattern(r"\r?\n[ \t]")
 _FLOW = lazy_pattern(r"(?<!^--) \r?\n>* ?", re.MULTILINE)
-_HTML_NAME = lazy_pattern(r"\.(?:x|s|m)?html?$", re.IGNORECASE)
+_HTML_NAME = lazy_pattern(r"\.(?:[xsm]?html?|svg)$", re.IGNORECASE)
+_TEXT_NAME = lazy_pattern(r"\.(?:[xsm]?html?|svg|txt|ics|eml)$", re.IGNORECASE)
 _PAGE_BEGINS = lazy_pattern(
-    r"\s{0,200}<(?:html|!doctype|head|body|meta|table|div)\b", re.IGNORECASE
+    r"\s{0,200}<(?:html|!doctype|head|body|meta|table|div|svg)\b", re.IGNORECASE
 )
+# In a text outside of the parts; a list's footer may have lines of dashes.  With every footer as a
+# part, P3 had 80 errors in place of 72.
+_OTHER_DELIMITER = lazy_pattern(rb"\n--[^\s]*[^\s-]")
+_COMMENT = lazy_pattern(r"\([^()]*\)")
 # The delimiter of a part, whatever the boundary claimed.
 _ANY_DELIMITER = lazy_pattern(
     rb"(?:\A|\n)--[^\n]{1,200}\n(?=content-[a-z-]{1,30}[ \t]{0,9}:)", re.IGNORECASE
@@ -392,7 +407,9 @@ def _fit_to_limit(texts: list[str], are_attached: list[bool], limits: set[str]) 
 
 def is_html(content_type: str, filename: str, text: str) -> bool:
     """Return whether a text is HTML, by its type, its file's name or its first tag."""
-    if content_type in _PAGE_TYPES or (filename and _HTML_NAME.search(filename)):
+    if content_type in _PAGE_TYPES or content_type == "image/svg+xml":
+        return True
+    if filename and _HTML_NAME.search(filename):
         return True
     return text[:201].lstrip().startswith("<") and _PAGE_BEGINS.match(text) is not None
 
@@ -410,7 +427,7 @@ def _leaves(root: _Node, limits: set[str]) -> list[_Node]:
             break
         node = stack.pop()
         body, media_type = node.body, node.content_type
-        is_multipart, is_message = media_type.startswith("multipart/"), media_type == _MESSAGE
+        is_multipart, is_message = media_type.startswith("multipart/"), node.is_message
         is_container = media_type in _CONTAINERS or (
             media_type == "text/plain" and b"begin " in body
         )
@@ -434,7 +451,9 @@ def _leaves(root: _Node, limits: set[str]) -> list[_Node]:
             headers, body = split_header(body, limits)
             subject = decode_words(_value(headers, "subject")).encode("utf-8", "replace")
             node = node._replace(is_possibly_hidden=True)
-            leaves.append(node._replace(parameters={}, fields={}, body=subject))
+            leaves.append(
+                node._replace(content_type=_MESSAGE, parameters={}, fields={}, body=subject)
+            )
             stack.append(_inherit_doubt(node, _node(headers, body, node.depth + 1)))
         else:
             node = node._replace(is_contained=node.is_contained or node.is_container)
@@ -480,7 +499,7 @@ def _children(node: _Node, number: int, limits: set[str]) -> list[_Node]:
     number: identifies the multipart in the message, except multiparts inside it.
     """
     default = _MESSAGE if node.content_type == "multipart/digest" else "text/plain"
-    segments = _split_parts(node.body, node.parameters, limits)
+    segments, outside = _split_parts(node.body, node.parameters, limits)
     parts = [split_header(segment, limits, is_part=True) for segment in segments]
     nodes = [_node(*part, node.depth + 1, default) for part in parts]
     if node.content_type == "multipart/related":
@@ -493,6 +512,9 @@ def _children(node: _Node, number: int, limits: set[str]) -> list[_Node]:
     is_nested = node.content_type == "multipart/alternative" and node.version is not None
     if node.is_attached or is_nested:
         node = node._replace(is_possibly_hidden=True)
+    if nodes and _OTHER_DELIMITER.search(outside):  # programs may find another boundary
+        text = _node([], outside, node.depth + 1)._replace(is_possibly_hidden=True)
+        nodes += [text, *_parts_by_delimiter(text, limits)]
     return [_inherit_doubt(node, child) for child in nodes]
 
 
@@ -513,7 +535,7 @@ def _node(headers: list[Header], body: bytes, depth: int, default: str = "text/p
     """Make a part with its MIME fields, its type and the type's parameters.
 
     Mail readers differ about repeated fields: this reader uses the first field, unless the body
-    fits only to a later field.
+    fits only to a later field, and decodes a body by the first two transfer encodings.
     default: the type of a part without Content-Type.
     """
     fields: dict[str, str] = {}
@@ -524,9 +546,11 @@ def _node(headers: list[Header], body: bytes, depth: int, default: str = "text/p
         if name == "content-type":
             types.append(value)
         elif name == "content-transfer-encoding":
-            value = value.lower()
+            value = _COMMENT.sub("", value.lower())
             if name not in fields or (is_identity(fields[name]) and not is_identity(value)):
                 fields[name] = value
+            elif "\n" not in fields[name] and value not in fields[name] and not is_identity(value):
+                fields[name] += f"\n{value}"
         else:
             fields.setdefault(name, value)
     described = content_type(types[0] if types else "", default)
@@ -560,28 +584,37 @@ def _parts_by_delimiter(node: _Node, limits: set[str]) -> list[_Node]:
 
 
 def _may_be_text(leaf: _Node) -> bool:
-    return leaf.content_type.startswith(("text/", "message/")) or leaf.content_type in _TEXTUAL
+    return leaf.content_type.partition("/")[0] not in _BINARY or leaf.content_type in _TEXTUAL
 
 
 def _text(leaf: _Node, filename: str, limits: set[str]) -> str:
     """Decode the text of a leaf; "" for a leaf without text."""
     if not _may_be_text(leaf):
-        is_page = _HTML_NAME.search(filename) is not None
-        if not is_page and leaf.content_type == "application/octet-stream":
+        # A page in an attachment is opened with one click.  Some programs show a root or a version
+        # with a text, whatever its type.
+        is_read = _TEXT_NAME.search(filename) is not None
+        if not is_read:
             beginning = decode_transfer(leaf.body[:1024], leaf.encoding, set())
-            is_page = is_html("", "", beginning.decode("latin-1"))
-        if not is_page:  # a page in an attachment is opened with one click
+            if leaf.depth == 0 or leaf.version:
+                is_read = min(beginning, default=0) >= _LOWEST_OF_TEXT
+            elif leaf.content_type == "application/octet-stream":
+                is_read = is_html("", "", beginning.decode("latin-1"))
+        if not is_read:
             return ""
     data = decode_transfer(leaf.body, leaf.encoding, limits)
     text = decode(data, leaf.parameters.get("charset", ""))
     if leaf.content_type in _FOLDED:
-        return _FOLD.sub("", text)
+        return _FOLD.sub("", text).replace("\\n", "\n").replace("\\N", "\n")
     is_flowed = leaf.parameters.get("delsp", "").lower() == "yes"
     return _FLOW.sub("", text) if is_flowed and leaf.content_type == "text/plain" else text
 
 
-def _split_parts(body: bytes, parameters: dict[str, str], limits: set[str]) -> list[bytes]:
-    """Split a body at the boundary's delimiter lines; [] without such lines.
+def _split_parts(
+    body: bytes, parameters: dict[str, str], limits: set[str]
+) -> tuple[list[bytes], bytes]:
+    """Split a body at the boundary's delimiter lines; no parts without such lines.
+
+    Also returns the text outside of the parts.
 
     A delimiter is `--boundary` on a line of its own; a longer word that starts with it (such as the
     boundary of an inner multipart) is text.  Without an end delimiter, the last part ends with the
@@ -589,7 +622,7 @@ def _split_parts(body: bytes, parameters: dict[str, str], limits: set[str]) -> l
     """
     boundary = parameters.get("boundary", "").rstrip()
     if not boundary:
-        return []
+        return [], b""
     sign = b"\n--" + boundary.encode("utf-8", "replace")
     half = PARTS_LIMIT // 2
     *pieces, rest = (b"\n" + body).split(sign, half)
@@ -597,13 +630,15 @@ def _split_parts(body: bytes, parameters: dict[str, str], limits: set[str]) -> l
     if len(pieces) > 2 * half and sign in pieces[half]:
         limits.add("parts")
     parts: list[list[bytes]] = []
-    for piece in pieces[1:]:
+    outside = pieces[0]
+    for i, piece in enumerate(pieces[1:], start=1):
         line, _, content = piece.partition(b"\n")
         line = line.strip()
         if line == b"--":
+            outside = b"\n".join([outside, sign.join([content, *pieces[i + 1 :]])])
             break
         if not line:
             parts.append([content])
         elif parts:
             parts[-1] += [sign, piece]
-    return [b"".join(part) for part in parts]
+    return [b"".join(part) for part in parts], outside

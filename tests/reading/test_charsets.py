@@ -117,6 +117,21 @@ def test_what_follows_base64_or_stands_within_it_and_is_none_is_left_out(footer)
     assert decode_base64(junk, set()) == TEXT
 
 
+def test_a_body_that_may_be_text_or_base64_is_read_both_ways():
+    encoded = base64.b64encode(TEXT)
+    spaced = b" ".join(encoded[i : i + 8] for i in range(0, len(encoded), 8))
+    assert decode_base64(spaced, set()) == spaced + b"\n" + TEXT
+    assert decode_base64(b"YWI=\n" + spaced, set()) == b"ab" + TEXT
+    words = b"".join(base64.b64encode(word + b" ") for word in TEXT.split())
+    assert decode_base64(words, set()).split() == TEXT.split()
+
+
+def test_a_body_with_two_encodings_is_decoded_by_each():
+    encoded = base64.b64encode(TEXT)
+    decoded = decode_transfer(encoded, "quoted-printable\nbase64", set())
+    assert decoded == encoded + b"\n" + TEXT
+
+
 @each("text", [TEXT, "免费的钱, free money for you".encode(), b"one two", b""])
 def test_a_text_that_claims_to_be_base64_is_left_as_it_is(text):
     assert decode_base64(text, set()) == text

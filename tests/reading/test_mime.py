@@ -211,11 +211,15 @@ def test_a_limit_of_parts_is_told():
 
 @each("before", [0, 1, 498, 499, 500, 501, 996, 997])
 def test_the_parts_are_the_same_whichever_way_they_are_looked_for(before):
-    body = b"--b\nx\n" * before + b"--bc\n--b\n\nthe last\n--b--\nand after\n"
-    message = parse(b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + body)
+    body = b"--b\nx\n" * before + b"--bc\n--b\n\nthe last\n--b--\nand after\n-- \n----\n"
+    raw = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + body
+    message = parse(raw)
     assert message.parts[-1].text == "the last"
     assert len(message.parts) == before + 1
     assert message.limits == set()
+    other = parse(raw + b"--other\n\nfrom elsewhere\n").parts[-1]
+    assert "from elsewhere" in other.text
+    assert other.is_possibly_hidden
 
 
 def text_part(n_words, attached=False, page=False):
