@@ -79,6 +79,8 @@ INVISIBLES = (
 )
 _CONTROLS = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # except those that end a line or a field
 _INVISIBLE = lazy_pattern(f"[{_CONTROLS}{INVISIBLES}]")
+# Text that programs show backwards: from a right-to-left override to its end or the line's.
+_REVERSED = lazy_pattern("\u202e([^\u202c\n]+)")
 _CONTROL = lazy_pattern(f"[{_CONTROLS}]")
 _TRICK_BYTES = bytes([*range(9), *range(14, 28), 127, 0xAD])  # in Western texts
 # An invisible character between two letters; Arabic, Indic scripts and emoji need joiners.
@@ -161,6 +163,8 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
     if has_control or any_in_ranges(characters, INVISIBLES):
         if _SPLIT_WORD.search(text):
             tricks.add("trick:invisible")
+        if "\u202e" in characters:
+            text = _REVERSED.sub(lambda run: run[1][::-1], text)
         text = _INVISIBLE.sub("", text)
     if any_in_ranges(characters, "\u0300-\u036f"):
         import unicodedata
@@ -192,7 +196,10 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
 
 
 # A word spelled letter by letter, with the same sign between all of them.
-_SPELLED = lazy_pattern(r"(?<![^\W_])[^\W\d_]([ .*|~+/-])[^\W\d_](?:\1[^\W\d_]){2,60}(?![^\W_])")
+_SPELLED = lazy_pattern(
+    r"(?<![^\W_])[^\W\d_]([ .*|~+/\xa0·•\u2002-\u200a\u202f-])"
+    r"[^\W\d_](?:\1[^\W\d_]){2,60}(?![^\W_])"
+)
 # Digits for letters within a word.  (Without 2, 6 and 9, which mean other things in SMS.)
 LETTERS = str.maketrans("013457", "oieast")
 _LETTER = "".join(sorted({c for c in WESTERN.lower() if c.isalnum() and not c.isdecimal()}))
@@ -206,7 +213,7 @@ def _shape(character: str) -> int:
         return ord("a")
     if character in "013457":
         return ord("0")
-    return ord(" ") if character in " .*|~+/-" else ord("!")
+    return ord(" ") if character in " .*|~+/-\xa0·•" else ord("!")
 
 
 # Searching a text's shape takes a fraction of the time of searching the text.
@@ -276,8 +283,8 @@ _MAX_CHANCE_WORD = 3  # characters of words that random letters make between pie
 _LETTER_RUN = lazy_pattern("[A-Z]?[a-z]+|[A-Z]+")
 
 
-def remove_encoded(text: str) -> str:
-    """Remove encoded data from a text."""
+def remove_encoded(text: str, encoded: list[str] | None = None) -> str:
+    """Remove encoded data from a text.  encoded: receives the data."""
     data = western_bytes(text)
     shape = (text.encode("cp1252", "replace") if data is None else data).translate(VISIBLE_SHAPE)
     kept: list[str] = []
@@ -305,8 +312,15 @@ def remove_encoded(text: str) -> str:
                 break
         if n >= _MIN_BLOCK:
             kept.append(text[done:start])
+            if encoded is not None:
+                encoded.append(text[start:end])
             done = end
     return "".join([*kept, text[done:]]) if kept else text
+
+
+def text_in_encoded(encoded: str) -> str:
+    """Return the pieces of encoded data that may be disguised words, such as "bUy v-i-a-g-r-a"."""
+    return " ".join(piece for piece in encoded.split() if not _is_encoded(piece))
 
 
 def _piece_end(shape: bytes, start: int) -> int:

@@ -168,10 +168,13 @@ _TRIGRAM = TRIGRAM.prefix
 SHORT_TEXT_LENGTH = 400
 
 
-def readable(text: str) -> tuple[Text, set[str]]:
-    """Undo tricks and remove encoded data; return the text, and a token for each trick."""
+def readable(text: str, encoded: list[str] | None = None) -> tuple[Text, set[str]]:
+    """Undo tricks and remove encoded data; return the text, and a token for each trick.
+
+    encoded: receives the encoded data.
+    """
     text, tricks = undo_tricks(Text(text))
-    text = remove_encoded(text)
+    text = remove_encoded(text, encoded)
     return text if isinstance(text, Text) else Text(text), tricks
 
 

@@ -12,7 +12,7 @@ from nbspam.reading.header_fields import Header, identity_of
 from nbspam.reading.message import Message, Part, RawMessage
 from nbspam.reading.source import CollectedNotes, Note, Skipped
 from nbspam.tokens import text as plain_text
-from nbspam.tokens.disguises import VISIBLE_SHAPE, undo_tricks, western_table
+from nbspam.tokens.disguises import VISIBLE_SHAPE, text_in_encoded, undo_tricks, western_table
 from nbspam.tokens.headers import header_tokens, subject_of
 from nbspam.tokens.kinds import COLLECTED_BY, clipped_count, log_scale, percentage
 from nbspam.tokens.sight import TokensBySight
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # classifying shows nothing of a message
 # Stored in the model, because counts by another tokenizer or version do not fit these tokens.
 # Increase the version when a message would give other tokens, times or traits.
 NAME = "nbspam"
-TOKENIZER_VERSION = 10
+TOKENIZER_VERSION = 11
 # Tokens of a message, more than any mail in the corpora (the largest of 10,546 mails has 18,430): a
 # mail with 104,000 different words took 2.9 s to learn, and added 3 MB to the model.
 TOKENS_LIMIT = 20_000
@@ -61,6 +61,11 @@ def message_tokens(
     subject = subject_of(message.headers) if is_mail else ""
     of_header = sorted(header_tokens(message.headers, subject)) if is_mail else ()
     sight = TokensBySight(dict.fromkeys(of_header), [undo_tricks(subject)[0]] if is_mail else [])
+    if len({value for name, value in message.headers if name == "subject"}) > 1:
+        # Programs disagree about the Subject to show.
+        doubtful = [token for token in of_header if token.startswith("subject:")]
+        sight = TokensBySight(dict.fromkeys(sorted({*of_header} - {*doubtful})), [])
+        sight.doubtful |= dict.fromkeys(doubtful)
     for part in message.parts:
         if is_mail:
             (sight.doubtful if part.is_possibly_hidden else sight.certain).update(
@@ -71,7 +76,7 @@ def message_tokens(
             continue
         seen: dict[str, None] = {}
         hidden: dict[str, None] = {}
-        text = _visible_text(part, seen)
+        text = _visible_text(part, seen, is_mail)
         if texts is not None:
             texts.append(text)
         if text.hidden:
@@ -100,7 +105,7 @@ def _text_tokens(text: str, is_mail: bool) -> dict[str, None]:
     return tokens
 
 
-def _visible_text(part: Part, tokens: dict[str, None]) -> VisibleText:
+def _visible_text(part: Part, tokens: dict[str, None], is_mail: bool) -> VisibleText:
     """Read a part's text, in plain sight and hidden, and the targets of HTML's links.
 
     Adds the tokens of its links and tricks.
@@ -117,9 +122,13 @@ def _visible_text(part: Part, tokens: dict[str, None]) -> VisibleText:
             tokens |= {} if part.is_attached else {"limit:tags": None}
         tricks_of_page.update(*map(target_tokens, set(targets)))
         tokens |= dict.fromkeys(sorted(tricks_of_page))
+        if is_mail and part.content_type == "text/plain":  # some programs show the tags
+            hidden = f"{hidden}\n{part.text}"
     if ">From " in text:
         text = _QUOTED.sub("From ", text)
-    text, tricks = readable(text)
+    encoded: list[str] = []
+    text, tricks = readable(text, encoded)
+    hidden = "\n".join(filter(None, [hidden, *map(text_in_encoded, encoded)]))
     tokens |= dict.fromkeys(sorted(tricks))
     return VisibleText(text, targets, readable(hidden)[0] if hidden else "")
 

@@ -106,7 +106,15 @@ def test_what_is_invisible_in_a_word_is_removed_and_marked(sign):
     assert undo_tricks(f"пр{sign}из") == ("приз", {"trick:invisible"})
 
 
-@each("sign", [*INVISIBLE, *"\u202a\u202e\u2066\u2069\ufe0f"])
+def test_text_that_is_shown_backwards_is_read_as_it_is_shown():
+    assert (
+        undo_tricks("buy \u202eargaiv\u202c now\n\u202eerom\nless")[0]
+        == "buy viagra now\nmore\nless"
+    )
+    assert undo_tricks("\u202e") == ("", set())
+
+
+@each("sign", [*INVISIBLE, *"\u202a\u202d\u2066\u2069\ufe0f"])
 def test_what_is_invisible_outside_of_words_is_removed_and_no_trick(sign):
     assert undo_tricks(f"{sign}free {sign} prize{sign}") == ("free  prize", set())
     assert undo_tricks(sign * 50) == undo_tricks("") == ("", set())

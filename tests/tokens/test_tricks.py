@@ -1,5 +1,6 @@
 """The tricks of `benchmarks/tricks.py`: all is read, and hidden ham does not count for ham."""
 
+import base64
 import random
 
 import pytest
@@ -53,3 +54,61 @@ def test_hidden_words_count_for_spam_only(name):
 @each("name", sorted(LARGE))
 def test_much_that_shows_nothing_does_not_crowd_out_the_text(name):
     assert "midnight" in tokens(LARGE[name])  # the last word of the spam
+
+
+# What programs disagree about is read, and counts for spam only.
+_MIXED = "Content-Type: multipart/mixed; boundary=b\n\n"
+_PARTS = _MIXED + "{}--b\nContent-Type: text/plain\n\nagenda\n--b--\n{}"
+_OTHER = "--c\n\nwinner prize\n--c--\n"
+_BASE64 = base64.b64encode(b"winner prize").decode()
+_ENCODING = "Content-Transfer-Encoding: "
+_ALTERNATING = "wInNeR pRiZe"
+_RANDOM = base64.b64encode(bytes(range(120))).decode()
+
+
+@each(
+    "mail",
+    [
+        _PARTS.format(_OTHER, ""),
+        _PARTS.format("", _OTHER),
+        _PARTS.format("", "--b\n\nwinner prize\n"),
+        "Content-Type: text/plain\n\n<html><winner x><!-- prize -->agenda",
+        f"Content-Type: text/plain\n\n{_RANDOM}\n{_ALTERNATING}\n",
+        "Subject: agenda\n\nx\n".replace("agenda", "winner prize\nSubject: agenda"),
+        _PARTS.format("", "").replace(
+            "text/plain\n\n", "application/x-y; name=a.EML\n\nSubject: winner\n\nprize "
+        ),
+        _PARTS.format("", "").replace(
+            "text/plain\n\n", "application/x-y; name=a.txt\n\nwinner prize "
+        ),
+        _PARTS.format("", "").replace(
+            "text/plain\n\n", "image/svg+xml; name=a\n\n<svg>winner <b>prize "
+        ),
+        _PARTS.format("", "").replace(
+            "text/plain\n\n", "message/global\n\nSubject: winner\n\nprize "
+        ),
+    ],
+)
+def test_what_programs_disagree_about_counts_for_spam_only(mail):
+    hidden = set()
+    found = message_tokens(parse(f"From: a@a.example\n{mail}".encode()), None, hidden)
+    for word in ("winner", "prize"):
+        assert {word, f"subject:{word}"} & hidden & found
+
+
+@each(
+    "mail",
+    [
+        f"{_ENCODING}(quoted-printable) base64\n\n{_BASE64}",
+        f"{_ENCODING}quoted-printable\n{_ENCODING}base64\n\n{_BASE64}",
+        'Content-Type: "multipart/mixed"; boundary=b\n\n--b\nContent-Transfer-Encoding: base64\n\n'
+        + _BASE64,
+        "Content-Type: txt/plain\n\nwinner prize",
+        "Content-Type: application/octet-stream\n\nwinner prize",
+        "Content-Type: text/calendar\n\nDESCRIPTION:a\\nwinner\\Nprize",
+        "Content-Type: text/html\n\n" + "&nbsp;".join("winner") + " " + "&hairsp;".join("prize"),
+    ],
+)
+def test_words_are_read_whatever_the_header_claims(mail):
+    found = message_tokens(parse(f"From: a@a.example\n{mail}\n".encode()))
+    assert {"winner", "prize"} <= found
