@@ -118,7 +118,9 @@ class MaildirFolders(connection.Failures):
             for place in (Path(folder, name) for name in inside):
                 if is_maildir(place):
                     name = "/".join(part.removeprefix(".") for part in (*above, place.name))
-                    places.setdefault(folder_names.decoded_name(name) or name, place)
+                    name = folder_names.decoded_name(name) or name
+                    if (other := places.setdefault(name, place)) != place:
+                        self.skips(str(place), f"has the same name as {other}; rename the folder")
         if not places:
             raise AccountError(
                 f"{top}: is not a Maildir, nor a folder of Maildirs; name the folder that has cur"
@@ -274,7 +276,10 @@ class MaildirFolders(connection.Failures):
                 except FileNotFoundError:
                     continue
                 except OSError as error:
-                    problem = f"{error.strerror}, so correct its owner and permissions"
+                    remedy = "correct its owner and permissions"
+                    if error.errno == 0:  # a damaged archive
+                        remedy = "get a whole copy"
+                    problem = f"{error.strerror}, so {remedy}"
                 else:
                     if content is None:
                         break

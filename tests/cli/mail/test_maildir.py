@@ -167,6 +167,22 @@ def test_a_folder_is_named_as_people_read_it(home, local, folder, name):
     )
 
 
+def test_of_two_folders_with_one_name_the_second_is_named(home, local):
+    local.put(*many("ham", 1))
+    for part in ("cur", "new"):
+        (local.top / "Junk" / part).mkdir(parents=True)
+        (local.top / ".Junk" / part).mkdir(parents=True, exist_ok=True)
+    done = home.run("mail", "filter", "--all", local.top)
+    assert f"left out {local.top}/Junk: has the same name as {local.top}/.Junk" in done.err
+
+
+def test_a_damaged_archive_has_its_own_remedy(home, local):
+    local.put(*many("ham", 2))
+    (local.top / "new" / "damaged").write_bytes(gzip.compress(many("spam", 1)[0])[:200])
+    done = home.run("mail", "filter", "--all", local.top)
+    assert "end-of-stream marker was reached, so get a whole copy" in done.err
+
+
 NEWER = '{"version": 7}'
 
 
