@@ -206,6 +206,8 @@ class Connection(Failures, AbstractContextManager["Connection"]):
 
         def selected() -> Folder:
             answer = self._client.select_folder(name, readonly)
+            if b"UIDNEXT" not in answer:  # RFC 3501 lets a server leave it out
+                answer |= self._client.folder_status(name, ("UIDNEXT",))
             keys = b"UIDVALIDITY", b"UIDNEXT", b"EXISTS"
             uidvalidity, uidnext, n = (int(answer.get(key, 0)) for key in keys)
             used = _lower_case(answer.get(b"FLAGS", ()))

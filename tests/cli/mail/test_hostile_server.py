@@ -103,6 +103,13 @@ def test_there_is_room_for_the_uids_of_a_large_folder():
         assert client.search(["UNSEEN"]) == uids
 
 
+def test_a_server_that_names_no_next_uid_with_select_is_asked_for_it():
+    select = b"* 3 EXISTS\r\n* OK [UIDVALIDITY 7] ok\r\n"
+    answers = {"(SELECT|EXAMINE)": select, "STATUS": b"* STATUS INBOX (UIDNEXT 4)\r\n"}
+    with Scripted(**answers) as server, Connection(server.account()) as client:
+        assert client.select("INBOX", readonly=True)[:4] == ("INBOX", 7, 4, 3)
+
+
 def test_what_is_announced_with_the_answer_to_idle_is_not_waited_for():
     idle = b"+ idle\r\n* 2 EXISTS\r\nTAG OK done\r\n"
     server = Scripted(CAPABILITY=b"* CAPABILITY IMAP4rev1 IDLE\r\n", IDLE=idle)
