@@ -198,7 +198,7 @@ def test_only_reading_opens_messages_and_only_the_store_opens_models():
 
 
 OPTION = re.compile(r"(?<![-\w])--[a-z]")
-NO_OPTION = {"nbspam.reading.message": {"`--boundary`"}}  # what ends a part of a mail
+NO_OPTION = {"nbspam.reading.mime": {"`--boundary`"}}  # what ends a part of a mail
 
 
 def strings_of(module: str) -> list[tuple[int, str]]:

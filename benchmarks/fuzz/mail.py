@@ -12,7 +12,8 @@ from budget import fuzz  # beside this file
 atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
 with atheris.instrument_imports(include=["nbspam"]):
     from nbspam.reading import mail as mbox
-    from nbspam.reading.message import PARTS_LIMIT, TEXT_LIMIT, is_mail, parse, parse_text
+    from nbspam.reading.message import is_mail, parse, parse_text
+    from nbspam.reading.mime import PARTS_LIMIT, TEXT_LIMIT
     from nbspam.store.lookup import token_key
     from nbspam.tokens.tokenized import message_tokens
 

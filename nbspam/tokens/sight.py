@@ -12,7 +12,7 @@ last.
 
 import itertools
 
-from nbspam.reading.message import Part
+from nbspam.reading.mime import Part
 
 Tokens = dict[str, None]  # a set in order
 # The page counts whole if the plain text before it has at most this many different words of its

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nbspam.errors import SourceError
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.header_fields import Header, identity_of
-from nbspam.reading.message import Message, Part, RawMessage
+from nbspam.reading.message import Message, RawMessage
+from nbspam.reading.mime import Part
 from nbspam.reading.source import CollectedNotes, Note, Skipped
 from nbspam.tokens import text as plain_text
 from nbspam.tokens.disguises import VISIBLE_SHAPE, text_in_encoded, undo_tricks, western_table

@@ -21,11 +21,11 @@ from nbspam.reading.header_fields import decode_words
 from nbspam.reading.message import (
     BYTES_LIMIT,
     Message,
-    Part,
     RawMessage,
     is_mail,
     parse,
 )
+from nbspam.reading.mime import Part
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden" / "reading"

@@ -6,7 +6,8 @@ import binascii
 from golden_tables import golden_table
 from one_case import each
 
-from nbspam.reading.message import PARTS_LIMIT, TEXT_LIMIT, is_html, parse
+from nbspam.reading.message import parse
+from nbspam.reading.mime import PARTS_LIMIT, TEXT_LIMIT, is_html
 
 PAGE = b"<html><body>a page to read</body></html>"
 CODED = b"Content-Type: text/html\nContent-Transfer-Encoding: base64\n\n" + base64.encodebytes(PAGE)

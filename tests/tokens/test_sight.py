@@ -2,7 +2,8 @@
 
 from one_case import each
 
-from nbspam.reading.message import Message, Part
+from nbspam.reading.message import Message
+from nbspam.reading.mime import Part
 from nbspam.tokens.sight import STUB_WORDS
 from nbspam.tokens.tokenized import LIMITS, TOKENS_LIMIT, message_tokens
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading.message import Message, Part, parse, parse_text
+from nbspam.reading.message import Message, parse, parse_text
+from nbspam.reading.mime import Part
 from nbspam.store.lookup import token_key
 from nbspam.tokens.kinds import TEXT, channel_of
 from nbspam.tokens.tokenized import LIMITS, MAX_TAGS, message_tokens, tokenize
