@@ -391,6 +391,7 @@ def test_the_classifier_agrees_with_the_command(tmp_path, labels):
     assert (predicted == labels).mean() > 0.8
 
 
+@pytest.mark.long
 def test_it_works_in_pipelines_searches_and_cross_validation():
     y = (FRAME.label == "spam").astype(int)
     pipeline = make_pipeline(FunctionTransformer(lambda texts: texts.str.lower()), NBSpam())

@@ -334,6 +334,7 @@ def answered(address, context=None):
         return b""
 
 
+@pytest.mark.long
 def test_a_client_without_the_certificate_is_refused():
     without = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     without.check_hostname, without.verify_mode = False, ssl.CERT_NONE

@@ -103,6 +103,7 @@ def test_many_messages_make_no_large_drawing(tmp_path):
     assert len(text) < 200_000
 
 
+@pytest.mark.long
 def test_an_online_test_has_a_learning_curve_and_each_drawing_says_what_it_shows(tmp_path):
     """A class may be named like a formula, and two drawings are the same bytes."""
     outcomes = results_of([True] * 3 + [False] * 5, [5, 2, -1, -3, -2, -1, 1, -4]).evaluation

@@ -91,6 +91,7 @@ def test_rows_are_read_a_part_at_a_time(parts, monkeypatch):
     assert max(sizes) == 100
 
 
+@pytest.mark.long
 def test_a_list_of_names_is_one_source(parts):
     names = sorted(parts.glob("part-*"))
     learned = nbspam.train(FRAME).metadata.learned
@@ -122,6 +123,7 @@ def test_a_column_may_be_called_partitions():
     assert nbspam.train(FRAME.assign(partitions=0)).metadata.learned == learned
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask
 def test_a_frame_of_dask_is_read_by_partitions_and_classified_in_place(tmp_path, monkeypatch):
     """Runs the example of docs/scale.md."""

@@ -253,6 +253,7 @@ def move(home, source, target, *messages):
             path.rename(home.maildir / target / "cur" / f"{name}:2,S")
 
 
+@pytest.mark.long
 def test_mbsync_teaches_what_the_user_moved_and_not_what_a_filter_filed(server, mbsync):
     away, synchronize = mbsync
     for message in (*mails.CHATTY_SPAM[:2], mails.SPAM):  # two misjudged, one filed by Sieve

@@ -69,6 +69,7 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
         assert found == b"SPAMD/1.0 75 Try again later: (it takes too much memory)\r\n"
 
 
+@pytest.mark.long
 def test_few_are_held_at_a_time_and_who_waits_too_long_is_told(serving, model):
     """A client that waits for a place has it until its reply, and a refused one leaves it."""
     asked = request("CHECK", padded(SPAM))

@@ -51,6 +51,7 @@ def test_mail_is_filtered_as_it_comes(anywhere, watching, by):
     assert out.count("1 moved to Junk") == 2
 
 
+@pytest.mark.long
 def test_what_a_model_lacks_is_said_in_the_first_round_alone(home, local, watching):
     home.model.unlink()
     local.put(*many("spam", 1), folder="Junk")
