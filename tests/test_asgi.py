@@ -248,6 +248,7 @@ def test_each_path_is_described_and_each_described_path_exists(client):
     assert {path: {m.upper() for m in methods} for path, methods in described.items()} == routes
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_description_is_true(client):
     """Requests drawn from the description get the answers that it describes."""

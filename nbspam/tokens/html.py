@@ -52,7 +52,7 @@ _ANY_TAG = lazy_pattern(r"<[a-z/!][^>]*+>?", re.IGNORECASE)
 # Markup that only some programs take for text: comments for Outlook, CDATA, and a comment that
 # never closes.
 _CONDITIONAL = lazy_pattern(
-    r"<!--\[[^\]]*+\]>?(.*)|<!\[CDATA\[(.*)|<!--((?!-?>)(?:(?!--!?>).)*+\Z)",
+    r"<!--\[[^\]]*\]>?(.*)|<!\[CDATA\[(.*)|<!--((?!-?>)(?:(?!--!?>).)*\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 # Values have any length, because a limit could cut a style.  The pattern never goes back over a

@@ -47,6 +47,7 @@ def browser(tmp_path_factory):
     opened.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_page_has_contrast_and_fits_its_width(nbspam, browser, table, make_model, tmp_path, name):
     classes, mail, page = (tmp_path / n for n in ("classes.tsv", "mail.eml", "page.html"))

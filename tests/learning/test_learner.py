@@ -124,6 +124,7 @@ def test_a_long_run_of_one_class_teaches_nothing_more(only):
     assert after.messages == ((150, 31) if only == "ham" else (31, 150))
 
 
+@pytest.mark.long
 def test_of_three_classes_a_lesson_that_only_some_took_is_taken_back():
     """In a long run of one class, the others' calibrations learn longer than its own."""
     learner = going_on(learn(many_mails(60, 6, THREE), scoring="evidence"))

@@ -126,6 +126,7 @@ def literal(said):
     return at + 200 if at >= 0 and len(said) > at + 200 else None
 
 
+@pytest.mark.long
 def test_a_connection_that_is_cut_within_a_message(home, mailbox):
     spam = many("spam", 5)
     mailbox.put(*spam)
