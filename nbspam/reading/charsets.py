@@ -161,12 +161,9 @@ _UU_LINES_LIMIT = 100_000  # each has up to 45 bytes
 def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
     """Decode a body.
 
-    encoding: the value of Content-Transfer-Encoding in lower case; of two, separated by a line end,
-    the body decoded by each is returned.
+    encoding: the value of Content-Transfer-Encoding in lower case.
     limits: a set, to which "encoding" is added if a part is not decoded.
     """
-    if "\n" in encoding:
-        return b"\n".join(decode_transfer(body, name, limits) for name in encoding.split("\n"))
     if "quoted-printable" in encoding:
         return binascii.a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
     if "base64" in encoding:
@@ -194,10 +191,10 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
     # line ends, unless a spammer inserts signs, which decoders ignore.
     n_digits, n = len(digits), len(encoded) - encoded.count(b"\n")
     if 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n):
-        return b"\n".join(filter(None, [data, _decode_text(data)]))
+        return b"\n".join(filter(None, [data, _decode_text(data, limits)]))
     # Mail readers decode further after padding, so spam may have padding in its first line.  Other
     # lines after base64 are mostly a mailing list's footer.
-    pieces = [_decode_padded(encoded) if b"=" in encoded else _decode_digits(digits)]
+    pieces = [_decode_padded(encoded, limits) if b"=" in encoded else _decode_digits(digits)]
     at = padding.end() if padding else len(data)
     while line := _NEXT_LINE.match(data, at):
         if len(pieces) == _PIECES_LIMIT:
@@ -206,20 +203,22 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
         pieces.append(_decode_digits(line[1].rstrip(b"=")))
         at = line.end()
     else:
-        pieces.append(_decode_text(data[at:]))
+        pieces.append(_decode_text(data[at:], limits))
     return b"".join(pieces)
 
 
-def _decode_text(data: bytes) -> bytes:
+def _decode_text(data: bytes, limits: set[str]) -> bytes:
     """Decode base64 between other characters; b"" if that gives no text."""
-    decoded = _decode_padded(data)
+    decoded = _decode_padded(data, limits)
     n_valid = len(decoded.decode("utf-8", "ignore").encode())
     return decoded if n_valid >= max(_MIN_DECODED, _MIN_VALID * len(decoded)) else b""
 
 
-def _decode_padded(data: bytes) -> bytes:
+def _decode_padded(data: bytes, limits: set[str]) -> bytes:
     """Decode base64 with padding anywhere."""
     *pieces, rest = data.translate(None, _NOT_PADDED).split(b"=", _PIECES_LIMIT)
+    if b"=" in rest.rstrip(b"="):
+        limits.add("encoding")
     return b"".join(map(_decode_digits, [*pieces, rest.replace(b"=", b"")]))
 
 

@@ -72,8 +72,8 @@ _QUESTION = lazy_pattern(
 )
 # A name that explains its values: `Ham (1) or Spam (0)`, `label (0=ham, 1=not ham)`.
 _MEANINGS = (
-    lazy_pattern(r"(?<![a-z])(?P<word>(?:no[nt]?[ -])?[a-z]+)[ =:(_]*(?P<digit>[01])(?![^\W_])"),
-    lazy_pattern(r"(?<![^\W_])(?P<digit>[01])[ =:_]*(?P<word>(?:no[nt]?[ -])?[a-z]+)"),
+    lazy_pattern(r"(?<![a-z])(?P<word>(?:no[nt]?[ _-])?[a-z]+)[ =:(_]*(?P<digit>[01])(?![^\W_])"),
+    lazy_pattern(r"(?<![^\W_])(?P<digit>[01])[ =:_]*(?P<word>(?:no[nt]?[ _-])?[a-z]+)"),
 )
 LIKE_SPAM = frozenset("spam ham junk phishing smishing scam fraud label class target".split())
 CLASS_NAMES = frozenset(

@@ -16,7 +16,9 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Input, SourceKind
 
 _WIDE_SAMPLE = 1 << 12  # bytes in which UTF-16 is recognised
-_ROOT = lazy_pattern(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(smses|calls)\b", re.DOTALL)
+_ROOT = lazy_pattern(
+    r"\s*(?:<\?[^?]*(?:\?(?!>)[^?]*)*\?>\s*|<!--[^-]*(?:-(?!->)[^-]*)*-->\s*)*<(smses|calls)\b"
+)
 # SMS Backup & Restore writes an emoji as two surrogates
 _SURROGATES = lazy_pattern(r"&#(5[5-6]\d{3});&#(5[67]\d{3});")
 _REFERENCE = lazy_pattern(r"&#(x?)([0-9a-fA-F]{1,7});")
@@ -37,9 +39,11 @@ def export_kind(source: Input) -> SourceKind | None:
     text = source.sample.decode(codec or "utf-8", "replace").lstrip("\ufeff")
     if _ROOT.match(text):
         return _SMS_BACKUP
-    starts = [_CHAT_LINE.match(line) is not None for line in source.lines]
+    matches = [_CHAT_LINE.match(line) for line in source.lines]
+    starts = [match is not None for match in matches]
     is_chat = starts[:1] == [True] or 2 * sum(starts) > len(starts)  # there may be a title above it
-    return _CHAT if is_chat and sum(starts) >= _MIN_CHAT_LINES else None
+    has_author = any(match and match[1] for match in matches)
+    return _CHAT if is_chat and has_author and sum(starts) >= _MIN_CHAT_LINES else None
 
 
 def _check_reference(match: re.Match[str]) -> str:

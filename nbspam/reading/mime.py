@@ -396,8 +396,9 @@ def _text(leaf: _Node, filename: str, limits: set[str]) -> str:
                 is_read = is_html("", "", beginning.decode("latin-1"))
         if not is_read:
             return ""
-    data = decode_transfer(leaf.body, leaf.encoding, limits)
-    text = decode(data, leaf.parameters.get("charset", ""))
+    charset = leaf.parameters.get("charset", "")
+    readings = [decode_transfer(leaf.body, name, limits) for name in leaf.encoding.split("\n")]
+    text = "\n".join(decode(data, charset) for data in readings)
     if leaf.content_type in _FOLDED:
         return _FOLD.sub("", text).replace("\\n", "\n").replace("\\N", "\n")
     is_flowed = leaf.parameters.get("delsp", "").lower() == "yes"

@@ -225,7 +225,7 @@ class Source(Input):
         """Note a text whose lines may be messages; raises SourceError for XML."""
         from nbspam.reading import mail
 
-        if self.sample.lstrip().startswith(b"<?xml") and b"<html" not in self.sample.lower():
+        if self.sample.split(maxsplit=1)[:1] == [b"<?xml"] and b"<html" not in self.sample.lower():
             problem = "is XML, but not an SMS backup as nbspam reads it; save it as a table"
             raise SourceError(f"{self.path}: {problem}")
         mail.note_lines(self)

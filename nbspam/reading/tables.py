@@ -334,14 +334,15 @@ _PARTS = re.compile(r"(?<![a-z])(train|test|valid|dev|eval)(?:ing|ation)?(?![a-z
 def tables_in_folder(folder: Path) -> list[Path]:
     """Return the tables of a folder and its partitions; [] if the folder has other sub-folders.
 
-    The only sub-folder may be Hugging Face's `data`, with parts for training.
+    In a clone of a Hugging Face repository, the tables are in `data`.
     Raises SourceError if a partition has other sub-folders, whose tables would be left out.
     """
     entries = [path for path in sorted(folder.iterdir()) if path.name[0] not in "._"]
     folders = [path for path in entries if path.is_dir()]
     if not all(map(_is_partition, folders)):
-        found = tables_in_folder(folders[0]) if len(folders) == 1 else []
-        return found if any(_PARTS.search(path.name) for path in found) else []
+        others = [path for path in entries if path.suffix not in (".md", ".json", ".py")]
+        is_clone = others == [folder / "data"] and not others[0].is_symlink()
+        return tables_in_folder(others[0]) if is_clone else []
     tables = [path for path in entries if bare_suffix(path) in TABLE_SUFFIXES]
     for path in itertools.chain.from_iterable(part.iterdir() for part in folders):
         if path.is_dir() and path.name[0] not in "._" and not _is_partition(path):

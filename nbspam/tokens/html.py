@@ -134,9 +134,11 @@ def _embedded_text(value: str) -> str:
     if "data:" in (url := _without_line_ends(value)).lower():
         from urllib.parse import unquote
 
+        original = "" if url == value else f" {value}"  # may be a text with line ends
         value = url
         for _ in range(3):  # data: URLs inside each other
             value = _BASE64_URL.sub(_decode_base64, unquote(value))
+        value += original
     # Read in two ways: without tags, which joins words that tags separate, and with the text in
     # tags.
     return f"{_ANY_TAG.sub('', value)} {value.replace('<', ' ')}" if "<" in value else value
@@ -209,7 +211,7 @@ _CSS_COMMENT = lazy_pattern(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CSS_ESCAPE = lazy_pattern(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.?))", re.DOTALL)
 _LENGTH = lazy_pattern(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))([a-z]*|%)\Z")
 _FONT_SIZE = lazy_pattern(r"(?<![^\s])(?:0(?![\d.])|[\d.]{1,9}(?:[a-z]{2,3}|%))")
-_NORMAL, _TINY, _FAR = 16.0, 2.0, -500.0  # pixels
+_NORMAL, _TINY, _FAR, _PAGE_WIDTH = 16.0, 2.0, -500.0, 600.0  # pixels
 _PIXELS = {"pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 38.0, "mm": 3.8, "rem": _NORMAL}  # in a unit
 
 
@@ -222,9 +224,9 @@ def _css(text: str) -> str:
 
 
 def _decode_escape(escape: re.Match[str]) -> str:
-    """Decode an escape of CSS; a quote or bracket becomes a blank, because it ends nothing."""
+    """Decode an escape of CSS; a quote, bracket or semicolon becomes a blank: it ends nothing."""
     text = unescape(f"&#x{escape[1]};") if escape[1] else escape[2].strip("\n")
-    return text if text.isalnum() or text in "-_" else " "
+    return " " if text in tuple("\"'(){};") else text
 
 
 def _parse_pixels(value: str, default: float, em: float = _NORMAL) -> float:
@@ -278,7 +280,9 @@ def _effect_of(declarations: tuple[tuple[str, str], ...]) -> _Effect:
         parse_colour(style["color"]) if get("color", "inherit") != "inherit" else None,
         _background(get("background", "")),
         ""
-        if display.startswith(("inline", "hidden")) or _parse_pixels(get("width", ""), 99) <= _TINY
+        if display.startswith(("inline", "hidden"))
+        or _parse_pixels(get("width", ""), 1) == 0
+        or _parse_pixels(get("gap", ""), _PAGE_WIDTH, _PAGE_WIDTH) <= _TINY
         else None
         if display in ("", "none")
         else " ",
@@ -292,7 +296,8 @@ _SHOWING = lazy_pattern(
     re.IGNORECASE,
 )
 _STRING = lazy_pattern(
-    r"(?<!url\()(?:\"([^\"]*+)\"|'([^']*+)')|(?<=url\()(?:\"(data:[^\"]*+)|'(data:[^']*+)|\s*+(data:[^)]*+))",
+    r"url\(\s*+(?:\"(data:[^\"]*+)\"?|'(data:[^']*+)'?|(data:[^)]*+)|\"[^\"]*+\"?|'[^']*+'?)?"
+    r"|\"([^\"]*+)\"|'([^']*+)'",
     re.IGNORECASE,
 )
 
@@ -330,10 +335,10 @@ _PRESENTATION = (
     ("a", "href", "color", "link"),
     ("font", "color", "color", "{}"),
     ("body", "text", "color", "{}"),
-    ("img", "width", "width", "{}"),
-    ("svg", "width", "width", "{}"),
-    ("embed", "width", "width", "{}"),
-    ("iframe", "width", "width", "{}"),
+    ("img", "width", "gap", "{}"),  # a gap of no or few pixels separates no words
+    ("svg", "width", "gap", "{}"),
+    ("embed", "width", "gap", "{}"),
+    ("iframe", "width", "gap", "{}"),
     ("input", "type", "display", "{}"),  # "hidden" takes no room
     ("", "bgcolor", "background", "{}"),
     ("", "background", "background", "url()"),

@@ -27,6 +27,13 @@ def test_a_page_is_read_whatever_the_header_claims(raw):
     assert texts(raw.encode().replace(b"<CODED>", CODED)) == [PAGE.decode()]
 
 
+def test_a_part_with_two_transfer_encodings_is_decoded_by_each():
+    encodings = b"quoted-printable\nContent-Transfer-Encoding: base64"
+    raw = b"Subject: x\nContent-Type: text/plain; charset=utf-16le\nContent-Transfer-Encoding: "
+    [text] = texts(raw + encodings + b"\n\n" + base64.b64encode("cheap pills".encode("utf-16le")))
+    assert text.endswith("\ncheap pills")
+
+
 @each("depth", [25, 200, 900])
 def test_a_page_is_read_at_any_depth(depth):
     raw = CODED

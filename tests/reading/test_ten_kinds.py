@@ -68,6 +68,8 @@ KINDS = {
         ("a.csv", rows("{t},{l}", "text,Ham (1) or Spam (0)", "1", "0"), ALL, "1 in column 'Ham (1) or Spam (0)' means ham"),
         ("a.csv", rows("{t},{l}", "text,label (0=ham; 1=spam)", "0", "1"), ALL, ""),
         ("a.csv", rows("{t},{l}", "text,nonspam"), ALL, ""),
+        ("a.csv", rows("{t},{l}", "text,is_not_spam_1", "1", "0"), ALL, "1 in column 'is_not_spam_1' means ham"),
+        ("a.csv", rows("{t},{l}", "text,no_spam=0", "0", "1"), ALL, ""),
         ("a.csv", rows("{t},{l},0", "text,label_ham,label_spam").replace("ham,0", "1,0").replace("spam,0", "0,1"), ALL, "means ham"),
         ("a.csv", rows("{t},{l}", "text,safe", "TRUE", "FALSE"), ALL, "true in column 'safe' means ham"),
         ("a.csv", rows("{t},{l}", "text,clean", "1", "0"), ALL, "1 in column 'clean' means ham"),
@@ -190,6 +192,20 @@ def test_no_layout_is_silently_wrong(kind, name, content, expected, note, tmp_pa
     assert bool(told) == bool(note), told
 
 
+@each(
+    "text",
+    [
+        "<?xml:namespace prefix=o /><p>buy pills",  # Outlook's
+        "<!---->" * 60 + "see you",
+        "2020-01-05, 10:22 - start\n2020-01-05, 10:30 - end\n",
+    ],
+)
+def test_a_text_like_an_export_is_one_message(text, tmp_path):
+    path = tmp_path / "ham.txt"
+    path.write_text(text)
+    assert read(path, "ham") == ([("ham", path)], "")
+
+
 def test_a_text_of_many_lines_is_told_to_be_one_message(tmp_path):
     path = tmp_path / "ham.txt"
     path.write_text("\n".join(HAM * 2))
@@ -268,6 +284,16 @@ def test_parts_for_training_are_read_and_the_others_named(names, tmp_path):
     assert found == ALL
     assert all(other in told for other in others)
     assert first not in told
+
+
+def test_tables_of_an_only_sub_folder_are_read_only_if_it_is_called_data(tmp_path):
+    for folder, other in (("parts", "README.md"), ("data", "train-1.csv")):
+        place = tmp_path / other / folder
+        place.mkdir(parents=True)
+        (place / "train.csv").write_text(rows("{l},{t}", "label,text"))
+        (place.parent / other).touch()
+        found, told = read(tmp_path / other)
+        assert (found, "train.csv" in told) == ([], True)
 
 
 @each(
