@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from imap_servers import LACKING, PASSWORD, Proxy
 from junk_mails import mail, many
-from local_mail import everywhere, folders_of, unmoved
+from local_mail import everywhere, unmoved
 
 from nbspam.errors import AccountError
 from nbspam.mailbox.sorting import MailFilter
@@ -287,10 +287,13 @@ def test_two_machines_and_a_person_who_work_on_it_at_once(home, mailbox, monkeyp
     for process in (first, second):
         _, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
-    folders = folders_of(everywhere(mailbox))
-    assert len(folders) == 2 * n
-    assert {folders[each] for each in ham} <= {"INBOX", "Trash"}
-    assert {folders[each] for each in spam} <= {"Junk", "Trash"}
+    places = [(mail, name) for name in ("INBOX", "Junk", "Trash") for mail, *_ in mailbox.all(name)]
+    assert {mail for mail, _ in places} == {*ham, *spam}
+    assert {name for mail, name in places if mail in ham} <= {"INBOX", "Trash"}
+    assert {name for mail, name in places if mail in spam} <= {"Junk", "Trash"}
+    # Dovecot may copy a batch twice if two clients move it at the same moment (docs/mail.md).
+    assert len([mail for mail, _ in places if mail in ham]) == n
+    assert len(places) <= 3 * n
 
 
 @pytest.mark.long
