@@ -114,4 +114,4 @@ def _make_kind(name: str, texts: Callable[[Iterator[str]], Iterator[str]]) -> So
 
 
 _SMS_BACKUP = _make_kind("an SMS backup", _parse_sms)
-_CHAT = _make_kind("a WhatsApp chat", _parse_chat)
+_CHAT = _make_kind("an exported chat", _parse_chat)

@@ -412,7 +412,6 @@ class EvidenceRule:
         """Return the evidence of learned messages, each left out, for each scored class.
 
         Also returns the evidence of the spam's padded copies, for the class spam.
-
         padding: the weights of the words in padded copies (`bayes/padding.py`); (): no copies.
         The other parameters are as in `SumRule.left_out_scores`.  A message's evidence depends only
         on its own tokens' counts and on the metadata, however messages are grouped.

@@ -51,9 +51,8 @@ SPAM_CUTOFF, HAM_CUTOFF = 0.9, 0.5
 #     3     0.71   8               0.33  17               0.02   5
 ELSEWHERE = 1.8
 
-# A model with fewer messages of a class is young.  Models of 20 messages of each class miss 40 % of
-# P2's spam, models of 100 miss 7 %.
-YOUNG_BELOW = 100
+# Models of 20 messages of each class miss 40 % of P2's spam, models of 100 miss 7 %.
+YOUNG_BELOW = 100  # messages of a class
 HostRows = Mapping[tuple[int, ...], int]  # mails per class -> number of hosts with these mails
 # Histograms of the tokens' counts, per class; rows of the hosts; rows of the hosts' domains.
 TokenStatistics = tuple[tuple[Histogram, ...], HostRows, HostRows]
@@ -78,9 +77,7 @@ class ModelSettings(NamedTuple):
     spam_cutoff: float = SPAM_CUTOFF
     ham_cutoff: float = HAM_CUTOFF
     elsewhere: float = ELSEWHERE  # nats; 0 trusts mail from elsewhere
-    rules: int = (
-        TOKENIZER_VERSION  # tokenizer rules with which the model was made, at most the program's
-    )
+    rules: int = TOKENIZER_VERSION  # the model's tokenizer rules, at most the program's
 
     @property
     def positive_index(self) -> int | None:
@@ -132,8 +129,7 @@ class LearnedState(NamedTuple):
     trait_histograms: TraitHistograms = ()  # per trait and class; () in a model without traits
     columns: TableColumns = ()  # columns of the learned tables
     recent: tuple[Lesson, ...] = ()  # the last messages that refined the calibrations
-    # the calibrations before `recent`; () if `recent` is empty
-    before: tuple[Calibrations, ...] = ()
+    before: tuple[Calibrations, ...] = ()  # calibrations before `recent`, unless that is empty
 
     def n_smaller_class(self, k: int) -> int:
         """Return the number of messages of class k or of all others, whichever is lower."""
@@ -389,8 +385,7 @@ def _load_tokenizer_version(tokenizer: Any) -> int:
     return rules
 
 
-# A field's types, lowest and highest number, and depth of lists or objects around the numbers.  So
-# NaN, which no bound contains, and true, whose type is bool, are refused.
+# Types, lowest and highest number, and the depth of lists around it.  NaN and true are refused.
 _Bounds = tuple[Collection[type], float, float, int]
 _WHOLE, _REAL = {int}, {int, float}
 _NATS, _SMOOTHING = (_REAL, -1e15, 1e15), (_REAL, 0, ALPHA_LIMIT, 0)
@@ -491,15 +486,13 @@ def _load_state(fields: dict[str, Any], settings: ModelSettings) -> LearnedState
     )
     messages, histograms = _list(_numbers(fields, "messages"), n), fields["traits"]["histograms"]
     counts = []
-    for row, n_messages in zip(
-        _list(_numbers(derived, "count_histograms"), n), messages, strict=True
-    ):
+    rows = _list(_numbers(derived, "count_histograms"), n)
+    for row, n_messages in zip(rows, messages, strict=True):
         counts.append({int(count): tokens for count, tokens in row.items()})
         highest = MESSAGES_LIMIT if n_messages and settings.counts.counts_repeats else n_messages
         if not all(0 <= count <= highest for count in counts[-1]):
             raise ValueError("a count histogram of more messages than were learned")
-    # Checks only the shape of the other derived numbers; `lookup.find_inconsistencies` compares
-    # their values.
+    # Only the shape is checked here; `lookup.find_inconsistencies` compares the values.
     bias = [0 if b is None else b for b in derived["bias"]]
     _list(_numbers({"bias": bias}, "bias"), n), _numbers(derived, "tokens")
     hosts, domains = (
